@@ -1,0 +1,16 @@
+# Language level, warnings, and the two switches developers use.
+AC_DEFUN([X_AC_CFLAGS], [
+  AC_ARG_ENABLE([werror],
+    AS_HELP_STRING([--enable-werror], [treat warnings as errors (continuous integration)]),
+    [], [enable_werror=no])
+  AC_ARG_ENABLE([sanitizers],
+    AS_HELP_STRING([--enable-sanitizers], [build with AddressSanitizer and UndefinedBehaviorSanitizer]),
+    [], [enable_sanitizers=no])
+  DT_CFLAGS="-std=gnu17 -Wall -Wextra"
+  AS_IF([test "x$enable_werror" = xyes], [DT_CFLAGS="$DT_CFLAGS -Werror"])
+  SANITIZER_FLAGS=""
+  AS_IF([test "x$enable_sanitizers" = xyes],
+    [SANITIZER_FLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"])
+  AC_SUBST([DT_CFLAGS])
+  AC_SUBST([SANITIZER_FLAGS])
+])

@@ -1,0 +1,78 @@
+/* backend: where trials run. The only part that talks to Slurm. */
+#ifndef DT_BACKEND_H
+#define DT_BACKEND_H
+
+#include "tuner/tuner.h"
+
+struct dt_backend_ops {
+    const char *name;
+    /* Seconds since the epoch, or of a virtual clock. */
+    double (*now)(void *b);
+    /* Starts the trial's current run. Gives the event that tells what came of it: SUBMITTED, DEFERRED or ENDED. */
+    int (*submit)(void *b, const struct dt_study *s, const struct dt_trial *t, struct dt_event *ev,
+                  struct dt_error *e);
+    /* Asks for the end of a run; its ENDED event comes by wait(). Safe to repeat. */
+    int (*cancel)(void *b, const struct dt_trial *t, struct dt_error *e);
+    /* Waits for something to happen, at most until `until` (this backend's clock), and appends events. Returns early
+     * when a signal arrives. */
+    int (*wait)(void *b, const struct dt_study *s, double until, struct dt_event **events, size_t *n,
+                struct dt_error *e);
+    /* After a restart: finds the job of a run that may have been submitted without the journal knowing. 1 found (job
+     * set), 0 not. */
+    int (*find)(void *b, const struct dt_trial *t, uint32_t *job, struct dt_error *e);
+    /* Last act: whatever of this study is still queued or running is cancelled, known to us or not. */
+    int (*sweep)(void *b, struct dt_error *e);
+    void (*destroy)(void *b);
+};
+
+struct dt_backend {
+    const struct dt_backend_ops *ops;
+    void *b;
+};
+void dt_backend_free(struct dt_backend *b);
+
+/* ---- slurm: each run is a batch job (slurm.c) ---- */
+
+struct dt_slurm_config {
+    const struct dt_submission *submission;
+    const char *script;
+    const struct dt_job *job;
+    const struct dt_space *space;
+    const struct dt_cluster *cluster;
+    const char *study;  /* name, part of every job's name */
+    const char *dir;    /* absolute folder of the study */
+    const char *sbatch; /* path */
+    const char *launch; /* path of dt-launch */
+    uint32_t tuner_job; /* 0: the tuner runs in the foreground */
+};
+struct dt_backend *dt_backend_slurm(const struct dt_slurm_config *config);
+/* Submits a batch script with a scrubbed environment. 0 and *job; 1: not now (limits, busy controller), *why says so; 2: refused,
+ * *why likewise; -1 error. Caller frees *why. */
+int dt_slurm_submit(const char *sbatch, const char *path, const struct dt_strv *args, uint32_t *job,
+                    char **why, struct dt_error *e);
+/* The nodes that the submission may use. NULL, with an error, where slurmctld does not answer or the
+ * partition does not exist. */
+struct dt_cluster *dt_slurm_cluster(const struct dt_submission *s, struct dt_error *e);
+
+/* ---- replay: a measured table and a virtual clock that begins at 0 (replay.c) ----
+ *
+ * A run starts at once and lasts as long as its row says: the column replay.duration (one named *_ms is in milliseconds);
+ * without it the objective, where that is a time to be minimized; else 1 s. Several rows of one configuration are
+ * repeats, taken in turn. A status that is not among replay.ok (default "ok") is a failure, one that speaks of a
+ * time-out is the time limit, with the row's value as the bound. A configuration without a row is not schedulable. */
+
+/* `noise` is the standard deviation of log(objective), 0.02 for 2 %; its random numbers come from spec->seed. `spec` and
+ * `space` must outlive the backend. */
+struct dt_backend *dt_backend_replay(const struct dt_spec *spec, const struct dt_space *space,
+                                     const char *table, double noise, struct dt_error *e);
+/* The configurations that the table has inside the parameters' domains, each once, as candidates for the space:
+ * npoints rows of `n`. Caller frees. */
+double *dt_replay_points(const struct dt_spec *spec, const struct dt_param *params, size_t n,
+                         const char *table, size_t *npoints, struct dt_error *e);
+/* Makes the table's objective the study's own, and drops a target. -1 where SPEC has no replay section. */
+int dt_replay_adopt(struct dt_spec *spec, struct dt_error *e);
+/* What the table says of a configuration, without noise: the mean of its good rows; NaN if there is none. `b` must be a
+ * replay. */
+double dt_replay_value(const struct dt_backend *b, const double *x);
+
+#endif

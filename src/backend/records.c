@@ -1,0 +1,91 @@
+#include "backend/slurm_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct json_object *read_record(const char *dir, const char *name)
+{
+    char *path = dt_xasprintf("%s/%s", dir, name);
+    char *text = dt_read_file(path, 1024 * 1024, NULL, NULL);
+    struct json_object *o = text ? dt_json_parse(text, path, NULL) : NULL;
+    free(text);
+    free(path);
+    return o;
+}
+
+static char *failure_text(struct json_object *failed)
+{
+    struct dt_buf b = DT_BUF_INIT;
+    struct json_object *lines = dt_json_get(failed, "lines");
+    if (!failed)
+        return NULL;
+    dt_buf_addf(&b, "%s %ld on %s: ", dt_json_str(failed, "role", "task"),
+                (long)dt_json_int(failed, "rank", 0), dt_json_str(failed, "node", "?"));
+    if (dt_json_int(failed, "signal", 0))
+        dt_buf_addf(&b, "killed by signal %ld", (long)dt_json_int(failed, "signal", 0));
+    else
+        dt_buf_addf(&b, "exit code %ld", (long)dt_json_int(failed, "exit_code", 0));
+    for (size_t i = 0; lines && i < json_object_array_length(lines); i++)
+        dt_buf_addf(&b, "\n%s", json_object_get_string(json_object_array_get_idx(lines, i)));
+    return dt_buf_take(&b);
+}
+
+void dt_records_read(const char *dir, struct dt_records *r)
+{
+    struct json_object *start = read_record(dir, "start.json"), *end = read_record(dir, "end.json");
+    *r = (struct dt_records){
+        .started = start || end,
+        .ended = end != NULL,
+        .start = dt_json_num(end ? end : start, "start", NAN),
+        .launch = dt_json_num(end, "launch", NAN),
+        .end = dt_json_num(end, "end", NAN),
+        .exit_code = (int)dt_json_int(end, "exit_code", 0),
+        .signal = (int)dt_json_int(end, "signal", 0),
+        .failed = failure_text(dt_json_get(end, "failed")),
+    };
+    json_object_put(start);
+    json_object_put(end);
+}
+
+void dt_records_free(struct dt_records *r)
+{
+    free(r->failed);
+    r->failed = NULL;
+}
+
+static void read_line(char *line, void (*each)(void *arg, const char *name, double value, double t),
+                      void *arg)
+{
+    struct json_object *o = dt_json_parse(line, "metric", NULL);
+    double t = dt_json_num(o, "time", dt_now());
+    if (json_object_is_type(o, json_type_object)) {
+        json_object_object_foreach(o, key, v)
+        {
+            bool number = json_object_is_type(v, json_type_int) || json_object_is_type(v, json_type_double);
+            if (number && strcmp(key, "time") != 0)
+                each(arg, key, json_object_get_double(v), t);
+        }
+    }
+    json_object_put(o);
+}
+
+void dt_metrics_read(const char *path, long *offset,
+                     void (*each)(void *arg, const char *name, double value, double t), void *arg)
+{
+    FILE *f = fopen(path, "re");
+    char *line = NULL;
+    size_t room = 0;
+    long limit = *offset + 1024 * 1024;
+    ssize_t n;
+    if (!f)
+        return;
+    if (fseek(f, *offset, SEEK_SET) == 0) {
+        while (*offset < limit && (n = getline(&line, &room, f)) > 0 && line[n - 1] == '\n') {
+            *offset += n;
+            read_line(line, each, arg);
+        }
+    }
+    free(line);
+    fclose(f);
+}

@@ -1,0 +1,495 @@
+#include "backend/backend.h"
+
+#include <gsl/gsl_randist.h>
+#include <gsl/gsl_rng.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the table ---- */
+
+enum outcome { ROW_OK, ROW_FAILED, ROW_TIMEOUT };
+
+struct row {
+    double value;    /* NaN where the cell holds no number */
+    double duration; /* seconds; NaN: follows from the value */
+    enum outcome outcome;
+    char *status; /* the cell, or NULL */
+};
+
+struct config {
+    double *x;
+    struct row *rows;
+    size_t n, next; /* next: the repeat whose turn it is */
+};
+
+struct measured {
+    struct config *configs;
+    size_t n;
+};
+
+/* The columns that matter, by index; -1: none. */
+struct columns {
+    int *params, *where;
+    int objective, duration, status;
+};
+
+static bool ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), m = strlen(end);
+    return n >= m && strcmp(s + n - m, end) == 0;
+}
+
+static bool in_milliseconds(const char *column)
+{
+    return ends_with(column, "_ms");
+}
+
+/* Whether a column's name says that it holds seconds or milliseconds. */
+static bool names_time(const char *column)
+{
+    return in_milliseconds(column) || (ends_with(column, "_s") && !ends_with(column, "per_s")) ||
+           strcasestr(column, "time") || strcasestr(column, "duration") ||
+           strcasestr(column, "seconds");
+}
+
+static void measured_free(struct measured *m)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        for (size_t j = 0; j < m->configs[i].n; j++)
+            free(m->configs[i].rows[j].status);
+        free(m->configs[i].rows);
+        free(m->configs[i].x);
+    }
+    free(m->configs);
+    *m = (struct measured){0};
+}
+
+static int find_columns(const struct dt_spec *spec, const struct dt_param *params, size_t n,
+                        const struct dt_table *t, struct columns *c, struct dt_error *e)
+{
+    const struct dt_replay_spec *r = &spec->replay;
+    if (!r->objective)
+        return dt_fail(e, "SPEC has no \"replay\" section, which says how the table's columns stand for "
+                          "parameters and objective");
+    for (size_t i = 0; i < n; i++) {
+        const char *column = params[i].name;
+        for (size_t j = 0; j < r->params.n; j++)
+            if (strcmp(r->params.v[j], params[i].name) == 0)
+                column = r->columns.v[j];
+        if ((c->params[i] = dt_table_column(t, column, e)) < 0)
+            return dt_fail_at(e, "parameter %s", params[i].name);
+    }
+    for (size_t i = 0; i < r->where_columns.n; i++)
+        if ((c->where[i] = dt_table_column(t, r->where_columns.v[i], e)) < 0)
+            return dt_fail_at(e, "replay.where");
+    if ((c->objective = dt_table_column(t, r->objective, e)) < 0)
+        return dt_fail_at(e, "replay.objective");
+    if (r->duration && (c->duration = dt_table_column(t, r->duration, e)) < 0)
+        return dt_fail_at(e, "replay.duration");
+    if (r->status && (c->status = dt_table_column(t, r->status, e)) < 0)
+        return dt_fail_at(e, "replay.status");
+    return 0;
+}
+
+/* Equal as numbers where both are, else letter by letter. */
+static bool same_text(const char *a, const char *b)
+{
+    double x, y;
+    if (dt_parse_double(a, &x) == 0 && dt_parse_double(b, &y) == 0)
+        return x == y;
+    return strcmp(a, b) == 0;
+}
+
+static bool is_wanted(const struct dt_replay_spec *r, const struct columns *c, const struct dt_table *t,
+                      size_t row)
+{
+    for (size_t i = 0; i < r->where_columns.n; i++)
+        if (!same_text(dt_table_cell(t, row, c->where[i]), r->where_values.v[i]))
+            return false;
+    return true;
+}
+
+/* 1: x is the row's configuration; 0: it lies outside of the domains; -1: a cell makes no sense. */
+static int row_config(const struct dt_param *params, size_t n, const struct columns *c,
+                      const struct dt_table *t, size_t row, double *x, struct dt_error *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct dt_param *p = &params[i];
+        const char *text = dt_table_cell(t, row, c->params[i]);
+        double number;
+        uint64_t mib;
+        if (dt_param_parse(p, text, &x[i], NULL) == 0)
+            continue;
+        if (p->kind == DT_PARAM_LABEL || dt_parse_double(text, &number) == 0 ||
+            (p->labels && dt_parse_mem(text, &mib) == 0))
+            return 0;
+        return dt_fail(e, "row %zu: %s: \"%s\" is not a number", row + 1, p->name, text);
+    }
+    return 1;
+}
+
+static enum outcome outcome_of(const struct dt_replay_spec *r, const char *status)
+{
+    if (r->ok.n == 0 && strcmp(status, "ok") == 0)
+        return ROW_OK;
+    for (size_t i = 0; i < r->ok.n; i++)
+        if (same_text(status, r->ok.v[i]))
+            return ROW_OK;
+    bool late = strcasestr(status, "timeout") || strcasestr(status, "timed out") ||
+                strcasestr(status, "time limit");
+    return late ? ROW_TIMEOUT : ROW_FAILED;
+}
+
+static double number_at(const struct dt_table *t, size_t row, int column)
+{
+    double x;
+    return column >= 0 && dt_parse_double(dt_table_cell(t, row, column), &x) == 0 ? x : NAN;
+}
+
+static struct row read_row(const struct dt_replay_spec *r, const struct columns *c,
+                           const struct dt_table *t, size_t at)
+{
+    struct row row = {number_at(t, at, c->objective), number_at(t, at, c->duration), ROW_OK, NULL};
+    if (r->duration && in_milliseconds(r->duration))
+        row.duration /= 1000;
+    if (c->status >= 0) {
+        row.status = dt_xstrdup(dt_table_cell(t, at, c->status));
+        row.outcome = outcome_of(r, row.status);
+    }
+    return row;
+}
+
+static struct config *config_find(const struct measured *m, const double *x, size_t n)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (dt_config_equal(m->configs[i].x, x, n))
+            return &m->configs[i];
+    return NULL;
+}
+
+static void take_row(struct measured *m, const double *x, size_t n, const struct row *row)
+{
+    struct config *k = config_find(m, x, n);
+    if (!k) {
+        m->configs = dt_xrealloc(m->configs, m->n + 1, sizeof(*m->configs));
+        k = &m->configs[m->n++];
+        *k = (struct config){.x = dt_xcalloc(n, sizeof(double))};
+        memcpy(k->x, x, n * sizeof(double));
+    }
+    k->rows = dt_xrealloc(k->rows, k->n + 1, sizeof(*k->rows));
+    k->rows[k->n++] = *row;
+}
+
+static int take_rows(const struct dt_spec *spec, const struct dt_param *params, size_t n,
+                     const struct columns *c, const struct dt_table *t, struct measured *m,
+                     struct dt_error *e)
+{
+    double *x = dt_xcalloc(n, sizeof(*x));
+    size_t wanted = 0;
+    int rc = 0;
+    for (size_t i = 0; i < t->nrows && rc >= 0; i++) {
+        if (!is_wanted(&spec->replay, c, t, i))
+            continue;
+        wanted++;
+        rc = row_config(params, n, c, t, i, x, e);
+        if (rc == 1) {
+            struct row row = read_row(&spec->replay, c, t, i);
+            take_row(m, x, n, &row);
+        }
+    }
+    free(x);
+    if (rc < 0)
+        return -1;
+    if (!wanted)
+        return dt_fail(e, "none of the %zu rows passes replay.where", t->nrows);
+    if (!m->n)
+        return dt_fail(e, "none of the %zu rows lies inside the domains of SPEC's parameters", wanted);
+    return 0;
+}
+
+static int measured_read(const struct dt_spec *spec, const struct dt_param *params, size_t n,
+                         const char *path, struct measured *m, struct dt_error *e)
+{
+    struct columns c = {.params = dt_xcalloc(n, sizeof(int)),
+                        .where = dt_xcalloc(spec->replay.where_columns.n, sizeof(int)),
+                        .objective = -1,
+                        .duration = -1,
+                        .status = -1};
+    struct dt_table *t = dt_table_read(path, e);
+    int rc = t ? 0 : -1;
+    *m = (struct measured){0};
+    if (t && (find_columns(spec, params, n, t, &c, e) < 0 ||
+              take_rows(spec, params, n, &c, t, m, e) < 0)) {
+        rc = dt_fail_at(e, "%s", path);
+        measured_free(m);
+    }
+    dt_table_free(t);
+    free(c.params);
+    free(c.where);
+    return rc;
+}
+
+double *dt_replay_points(const struct dt_spec *spec, const struct dt_param *params, size_t n,
+                         const char *table, size_t *npoints, struct dt_error *e)
+{
+    struct measured m;
+    if (measured_read(spec, params, n, table, &m, e) < 0)
+        return NULL;
+    double *points = dt_xcalloc(m.n * n, sizeof(*points));
+    for (size_t i = 0; i < m.n; i++)
+        memcpy(points + i * n, m.configs[i].x, n * sizeof(double));
+    *npoints = m.n;
+    measured_free(&m);
+    return points;
+}
+
+int dt_replay_adopt(struct dt_spec *spec, struct dt_error *e)
+{
+    const char *column = spec->replay.objective;
+    if (!column)
+        return dt_fail(e, "SPEC has no \"replay\" section, which says how the table's columns stand for "
+                          "parameters and objective");
+    spec->maximize = spec->replay.maximize;
+    spec->objective = DT_OBJECTIVE_METRIC;
+    /* of a time and of what grows with it a row that was cut off is a bound */
+    if (!spec->maximize && names_time(column) && !in_milliseconds(column))
+        spec->objective = DT_OBJECTIVE_TIME;
+    else if (!spec->maximize && (strcasestr(column, "cost") || strcasestr(column, "usd")))
+        spec->objective = DT_OBJECTIVE_COST;
+    free(spec->metric);
+    spec->metric = dt_xstrdup(column);
+    free(spec->target_metric);
+    spec->target_metric = NULL;
+    return 0;
+}
+
+/* ---- the backend ---- */
+
+struct replay {
+    const struct dt_spec *spec;
+    size_t nparams;
+    struct measured m;
+    double noise;
+    gsl_rng *rng;
+    double clock;
+    uint32_t jobs;
+    struct dt_event *due; /* in order of time, then of their making */
+    size_t ndue;
+};
+
+static double replay_now(void *b)
+{
+    return ((struct replay *)b)->clock;
+}
+
+static void schedule(struct replay *r, const struct dt_event *ev)
+{
+    size_t at = r->ndue;
+    r->due = dt_xrealloc(r->due, r->ndue + 1, sizeof(*r->due));
+    for (; at > 0 && r->due[at - 1].t > ev->t; at--)
+        r->due[at] = r->due[at - 1];
+    r->due[at] = *ev;
+    r->ndue++;
+}
+
+static struct dt_event event_of(enum dt_event_kind kind, double t, int trial, int run, uint32_t job)
+{
+    struct dt_event ev = DT_EVENT(kind);
+    ev.t = t;
+    ev.trial = trial;
+    ev.run = run;
+    ev.job = job;
+    return ev;
+}
+
+static double duration_of(const struct replay *r, const struct row *row, double value)
+{
+    double s = row->duration;
+    if (!r->spec->replay.duration && !r->spec->replay.maximize && names_time(r->spec->replay.objective))
+        s = in_milliseconds(r->spec->replay.objective) ? value / 1000 : value;
+    return isfinite(s) && s > 0 ? s : 1;
+}
+
+/* So that the core comes to the row's value, whatever kind its objective is. */
+static void put_value(struct replay *r, struct dt_event *end, double value, double duration)
+{
+    bool metric = r->spec->objective == DT_OBJECTIVE_METRIC;
+    end->run_s = duration;
+    if (r->spec->objective == DT_OBJECTIVE_TIME || r->spec->objective == DT_OBJECTIVE_TURNAROUND) {
+        end->run_s = value;
+    } else if (r->spec->objective == DT_OBJECTIVE_COST) {
+        end->billing = value / duration;
+    } else if (isfinite(value)) {
+        struct dt_event ev = event_of(DT_EVENT_METRIC, end->t, end->trial, end->run, end->job);
+        ev.text = dt_xstrdup(metric ? r->spec->metric : "throughput");
+        ev.value = value;
+        schedule(r, &ev);
+    }
+}
+
+static void start(struct replay *r, const struct dt_event *submitted, const struct row *row)
+{
+    double value = row->value;
+    int trial = submitted->trial, run = submitted->run;
+    uint32_t job = submitted->job;
+    if (r->noise > 0)
+        value *= exp(gsl_ran_gaussian(r->rng, r->noise));
+    double duration = duration_of(r, row, value);
+    struct dt_event ev = event_of(DT_EVENT_STARTED, r->clock, trial, run, job);
+    ev.wait_s = 0;
+    schedule(r, &ev);
+    ev = event_of(DT_EVENT_ENDED, r->clock + duration, trial, run, job);
+    ev.wait_s = ev.startup_s = 0;
+    ev.cause = row->outcome == ROW_OK        ? DT_CAUSE_OK
+               : row->outcome == ROW_TIMEOUT ? DT_CAUSE_TIME_LIMIT
+                                             : DT_CAUSE_EXIT;
+    ev.exit_code = row->outcome == ROW_FAILED;
+    ev.text = row->outcome != ROW_OK ? dt_xstrdup(row->status) : NULL;
+    if (row->outcome == ROW_FAILED)
+        ev.run_s = duration;
+    else
+        put_value(r, &ev, value, duration);
+    schedule(r, &ev);
+}
+
+static int replay_submit(void *b, const struct dt_study *s, const struct dt_trial *t,
+                         struct dt_event *ev, struct dt_error *e)
+{
+    struct replay *r = b;
+    struct config *k = config_find(&r->m, t->x, r->nparams);
+    (void)s;
+    (void)e;
+    *ev = event_of(DT_EVENT_SUBMITTED, r->clock, t->id, t->run, ++r->jobs);
+    if (!k) {
+        ev->kind = DT_EVENT_ENDED;
+        ev->cause = DT_CAUSE_NOT_SCHEDULABLE;
+        ev->text = dt_xstrdup("the table has no row of this configuration");
+        return 0;
+    }
+    start(r, ev, &k->rows[k->next]);
+    k->next = (k->next + 1) % k->n;
+    return 0;
+}
+
+static int replay_cancel(void *b, const struct dt_trial *t, struct dt_error *e)
+{
+    struct replay *r = b;
+    size_t kept = 0, n = r->ndue;
+    (void)e;
+    for (size_t i = 0; i < n; i++) {
+        if (r->due[i].job == t->job)
+            dt_event_free(&r->due[i]);
+        else
+            r->due[kept++] = r->due[i];
+    }
+    r->ndue = kept;
+    if (kept == n) /* it has ended already */
+        return 0;
+    struct dt_event ev = event_of(DT_EVENT_ENDED, r->clock, t->id, t->run, t->job);
+    ev.cause = DT_CAUSE_CANCELLED;
+    ev.wait_s = 0;
+    ev.run_s = isnan(t->t_started) ? 0 : r->clock - t->t_started;
+    schedule(r, &ev);
+    return 0;
+}
+
+static int replay_wait(void *b, const struct dt_study *s, double until, struct dt_event **events,
+                       size_t *n, struct dt_error *e)
+{
+    struct replay *r = b;
+    double next = r->ndue ? r->due[0].t : INFINITY;
+    (void)s;
+    if (next > until)
+        next = until;
+    if (!isfinite(next))
+        return dt_fail(e, "replay: nothing is running and nothing is due");
+    if (next > r->clock)
+        r->clock = next;
+    else if (!r->ndue || r->due[0].t > r->clock)
+        r->clock = nextafter(r->clock, INFINITY); /* a clock that stands still would be asked for ever */
+    size_t count = 0;
+    while (count < r->ndue && r->due[count].t <= r->clock)
+        count++;
+    *events = dt_xrealloc(*events, *n + count, sizeof(**events));
+    for (size_t i = 0; i < count; i++)
+        (*events)[(*n)++] = r->due[i];
+    r->ndue -= count;
+    if (count)
+        memmove(r->due, r->due + count, r->ndue * sizeof(*r->due));
+    return 0;
+}
+
+static int replay_find(void *b, const struct dt_trial *t, uint32_t *job, struct dt_error *e)
+{
+    (void)b;
+    (void)t;
+    (void)job;
+    (void)e;
+    return 0;
+}
+
+static int replay_sweep(void *b, struct dt_error *e)
+{
+    struct replay *r = b;
+    (void)e;
+    for (size_t i = 0; i < r->ndue; i++)
+        dt_event_free(&r->due[i]);
+    r->ndue = 0;
+    return 0;
+}
+
+static void replay_destroy(void *b)
+{
+    struct replay *r = b;
+    replay_sweep(r, NULL);
+    free(r->due);
+    measured_free(&r->m);
+    gsl_rng_free(r->rng);
+    free(r);
+}
+
+static const struct dt_backend_ops ops = {
+    .name = "replay",
+    .now = replay_now,
+    .submit = replay_submit,
+    .cancel = replay_cancel,
+    .wait = replay_wait,
+    .find = replay_find,
+    .sweep = replay_sweep,
+    .destroy = replay_destroy,
+};
+
+struct dt_backend *dt_backend_replay(const struct dt_spec *spec, const struct dt_space *space,
+                                     const char *table, double noise, struct dt_error *e)
+{
+    struct replay *r = dt_xcalloc(1, sizeof(*r));
+    r->spec = spec;
+    r->nparams = space->n;
+    r->noise = noise;
+    if (measured_read(spec, space->params, space->n, table, &r->m, e) < 0) {
+        free(r);
+        return NULL;
+    }
+    r->rng = gsl_rng_alloc(gsl_rng_mt19937);
+    gsl_rng_set(r->rng, (unsigned long)(spec->seed * 2654435761u + 1));
+    struct dt_backend *b = dt_xcalloc(1, sizeof(*b));
+    b->ops = &ops;
+    b->b = r;
+    return b;
+}
+
+double dt_replay_value(const struct dt_backend *b, const double *x)
+{
+    const struct replay *r = b->b;
+    const struct config *k = config_find(&r->m, x, r->nparams);
+    double sum = 0;
+    size_t n = 0;
+    for (size_t i = 0; k && i < k->n; i++) {
+        if (k->rows[i].outcome != ROW_OK || !isfinite(k->rows[i].value))
+            continue;
+        sum += k->rows[i].value;
+        n++;
+    }
+    return n ? sum / (double)n : NAN;
+}

@@ -1,0 +1,421 @@
+/* Runs as Slurm batch jobs. The end of a run is learnt from the record that its batch wrapper writes (and announces by
+ * SIGUSR1 through Slurm); Slurm's own state is asked for everything that leaves no record, one query for all trials,
+ * with growing pauses. */
+#include "backend/slurm_private.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <slurm/slurm.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TICK_MIN 0.1  /* how often records are looked for, at first and after news */
+#define TICK_MAX 1.0
+#define POLL_MIN 1.0  /* how often Slurm is asked */
+#define POLL_MAX 30.0
+#define GRACE 5.0     /* how long a record may lag behind Slurm's state, or the state behind the record */
+#define DEFER 15.0    /* pause before a refused submission is tried again */
+
+/* What is known of a live trial beyond the study's state. */
+struct watch {
+    int trial, run;
+    long offset;      /* read of its metrics file */
+    bool started;
+    double billing;
+    double over_since; /* when Slurm first said it was over, or the record appeared; 0 */
+};
+
+struct slurm {
+    struct dt_slurm_config c;
+    struct watch *watches;
+    size_t n;
+    double tick, poll_pause, next_poll;
+};
+
+struct events {
+    struct dt_event **v;
+    size_t *n;
+};
+
+static struct dt_event *add_event(const struct events *out, enum dt_event_kind kind,
+                                  const struct dt_trial *t, double when)
+{
+    *out->v = dt_xrealloc(*out->v, *out->n + 1, sizeof(**out->v));
+    struct dt_event *ev = &(*out->v)[(*out->n)++];
+    *ev = (struct dt_event)DT_EVENT(kind);
+    ev->trial = t->id;
+    ev->run = t->run;
+    ev->job = t->job;
+    ev->t = when;
+    return ev;
+}
+
+static char *trial_dir(const struct slurm *b, const struct dt_trial *t)
+{
+    return dt_xasprintf("%s/trials/%04d", b->c.dir, t->id);
+}
+
+static double now(void *b)
+{
+    (void)b;
+    return dt_now();
+}
+
+/* ---- submission ---- */
+
+/* A second run keeps the first one's records under their number. */
+static void keep_old_records(const char *dir, int run)
+{
+    static const char *const names[] = {"start", "end", "job"};
+    for (size_t i = 0; run > 1 && i < 3; i++) {
+        const char *ending = i == 2 ? "sh" : "json";
+        char *from = dt_xasprintf("%s/%s.%s", dir, names[i], ending);
+        char *to = dt_xasprintf("%s/%s-%d.%s", dir, names[i], run - 1, ending);
+        if (rename(from, to) < 0 && errno != ENOENT)
+            unlink(from);
+        free(from);
+        free(to);
+    }
+}
+
+static char *write_script(const struct slurm *b, const struct dt_study *s, const struct dt_trial *t,
+                          struct dt_error *e)
+{
+    char *dir = trial_dir(b, t), *path = dt_xasprintf("%s/job.sh", dir), *text = NULL;
+    struct dt_shape shape;
+    dt_shape_make(s->space, t->x, b->c.job, b->c.cluster, &shape);
+    shape.as_submitted = s->submitted && dt_config_equal(t->x, s->submitted, s->space->n);
+    struct dt_trial_script script = {
+        .submission = b->c.submission,
+        .script = b->c.script,
+        .job = b->c.job,
+        .space = s->space,
+        .x = t->x,
+        .shape = &shape,
+        .launch = b->c.launch,
+        .study = b->c.study,
+        .dir = dir,
+        .trial = t->id,
+        .run = t->run,
+        .tuner_job = b->c.tuner_job,
+    };
+    if (dt_mkdirs(dir, e) == 0) {
+        keep_old_records(dir, t->run);
+        text = dt_expand(&script, e);
+    }
+    if (!text || dt_write_file(path, text, strlen(text), 0777, e) < 0) {
+        free(path);
+        path = NULL;
+    }
+    free(text);
+    free(dir);
+    return path;
+}
+
+static int submit(void *arg, const struct dt_study *s, const struct dt_trial *t, struct dt_event *ev,
+                  struct dt_error *e)
+{
+    struct slurm *b = arg;
+    char *path = write_script(b, s, t, e), *why = NULL;
+    if (!path)
+        return -1;
+    *ev = (struct dt_event)DT_EVENT(DT_EVENT_SUBMITTED);
+    ev->t = dt_now();
+    ev->trial = t->id;
+    ev->run = t->run;
+    switch (dt_slurm_submit(b->c.sbatch, path, &b->c.submission->args, &ev->job, &why, e)) {
+    case 0:
+        b->watches = dt_xrealloc(b->watches, b->n + 1, sizeof(*b->watches));
+        b->watches[b->n++] = (struct watch){.trial = t->id, .run = t->run, .billing = NAN};
+        b->tick = TICK_MIN;
+        b->poll_pause = POLL_MIN;
+        b->next_poll = dt_monotonic() + POLL_MIN;
+        break;
+    case 1:
+        ev->kind = DT_EVENT_DEFERRED;
+        ev->until = dt_now() + DEFER;
+        ev->text = why;
+        why = NULL;
+        break;
+    case 2:
+        ev->kind = DT_EVENT_ENDED;
+        ev->cause = DT_CAUSE_NOT_SCHEDULABLE;
+        ev->text = why;
+        why = NULL;
+        break;
+    default:
+        free(path);
+        return -1;
+    }
+    free(why);
+    free(path);
+    return 0;
+}
+
+static int cancel(void *arg, const struct dt_trial *t, struct dt_error *e)
+{
+    struct slurm *b = arg;
+    b->tick = TICK_MIN;
+    b->next_poll = dt_monotonic() + 0.2;
+    return t->job ? dt_slurm_cancel(t->job, e) : 0;
+}
+
+/* ---- watching ---- */
+
+static struct watch *watch_of(struct slurm *b, const struct dt_trial *t)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (b->watches[i].trial == t->id && b->watches[i].run == t->run)
+            return &b->watches[i];
+    /* from before a restart */
+    b->watches = dt_xrealloc(b->watches, b->n + 1, sizeof(*b->watches));
+    b->watches[b->n] = (struct watch){.trial = t->id, .run = t->run, .billing = NAN,
+                                      .started = t->state == DT_TRIAL_STARTED};
+    return &b->watches[b->n++];
+}
+
+struct metric_sink {
+    const struct events *out;
+    const struct dt_trial *t;
+    size_t first; /* events of this reading begin here */
+};
+
+/* One event a name and reading: the last value counts. */
+static void on_metric(void *arg, const char *name, double value, double when)
+{
+    struct metric_sink *sink = arg;
+    for (size_t i = sink->first; i < *sink->out->n; i++) {
+        struct dt_event *ev = &(*sink->out->v)[i];
+        if (strcmp(ev->text, name) == 0) {
+            ev->value = value;
+            ev->t = when;
+            return;
+        }
+    }
+    struct dt_event *ev = add_event(sink->out, DT_EVENT_METRIC, sink->t, when);
+    ev->text = dt_xstrdup(name);
+    ev->value = value;
+}
+
+static void read_metrics(const struct slurm *b, const struct dt_trial *t, struct watch *w, bool to_end,
+                         const struct events *out)
+{
+    char *dir = trial_dir(b, t), *path = dt_xasprintf("%s/metrics.jsonl", dir);
+    long before;
+    do {
+        struct metric_sink sink = {out, t, *out->n};
+        before = w->offset;
+        dt_metrics_read(path, &w->offset, on_metric, &sink);
+    } while (to_end && w->offset > before);
+    free(path);
+    free(dir);
+}
+
+static enum dt_cause cause_of_state(uint32_t state, bool failed)
+{
+    switch (state) {
+    case JOB_OOM:
+        return DT_CAUSE_OUT_OF_MEMORY;
+    case JOB_TIMEOUT:
+    case JOB_DEADLINE:
+        return DT_CAUSE_TIME_LIMIT;
+    case JOB_NODE_FAIL:
+    case JOB_BOOT_FAIL:
+        return DT_CAUSE_NODE_FAILURE;
+    case JOB_PREEMPTED:
+        return DT_CAUSE_PREEMPTED;
+    case JOB_CANCELLED:
+        return DT_CAUSE_CANCELLED;
+    }
+    return failed ? DT_CAUSE_EXIT : DT_CAUSE_OK;
+}
+
+static void emit_end(const struct dt_trial *t, const struct watch *w, const struct dt_records *r,
+                     const struct dt_slurm_job *job, const struct events *out)
+{
+    struct dt_event *ev = add_event(out, DT_EVENT_ENDED, t, dt_now());
+    double start = r->started ? r->start : job ? job->start : NAN;
+    double end = r->ended ? r->end : job ? job->end : NAN;
+    bool failed = r->ended ? r->exit_code || r->signal : !job || job->state != JOB_COMPLETE;
+    ev->cause = cause_of_state(job ? job->state : JOB_END, failed);
+    if (r->ended && !failed)
+        ev->cause = DT_CAUSE_OK; /* its work was done, whatever came after */
+    if (!r->ended && !job)
+        ev->cause = DT_CAUSE_LOST;
+    if (job && job->never)
+        ev->cause = DT_CAUSE_NOT_SCHEDULABLE;
+    ev->exit_code = r->ended ? r->exit_code : job ? job->exit_code : 0;
+    ev->signal = r->ended ? r->signal : job ? job->signal : 0;
+    ev->wait_s = fmax(0, start - t->t_submitted);
+    ev->startup_s = r->launch - r->start;
+    ev->run_s = end - start;
+    ev->billing = job ? job->billing : w->billing;
+    if (r->failed)
+        ev->text = dt_xstrdup(r->failed);
+    else if (job && job->reason)
+        ev->text = dt_xstrdup(job->reason);
+}
+
+/* Everything that can be said of one trial now. `jobs` is NULL where Slurm was not asked. True when there was news. */
+static bool look_at(struct slurm *b, const struct dt_trial *t, const struct dt_slurm_jobs *jobs,
+                    const struct events *out)
+{
+    struct watch *w = watch_of(b, t);
+    const struct dt_slurm_job *job = jobs ? dt_slurm_jobs_find(jobs, t->job) : NULL;
+    struct dt_records r;
+    size_t before = *out->n;
+    char *dir = trial_dir(b, t);
+    dt_records_read(dir, &r);
+    free(dir);
+    if (job)
+        w->billing = job->billing;
+    if (!w->started && (r.started || (job && job->state == JOB_RUNNING))) {
+        double start = r.started ? r.start : job->start;
+        struct dt_event *ev = add_event(out, DT_EVENT_STARTED, t, start);
+        ev->wait_s = fmax(0, start - t->t_submitted);
+        w->started = true;
+    }
+    if (w->started)
+        read_metrics(b, t, w, r.ended, out);
+    bool over = job ? dt_slurm_job_over(job) : jobs != NULL;
+    bool good = r.ended && !r.exit_code && !r.signal;
+    if ((over || r.ended) && w->over_since == 0)
+        w->over_since = dt_monotonic();
+    bool waited = w->over_since > 0 && dt_monotonic() - w->over_since > GRACE;
+    if (job && job->never && t->state == DT_TRIAL_SUBMITTED) {
+        dt_slurm_cancel(t->job, NULL);
+        emit_end(t, w, &r, job, out);
+    } else if (r.ended && ((good && !isnan(w->billing)) || (job && over) || waited)) {
+        emit_end(t, w, &r, job, out);
+    } else if (over && waited && jobs) {
+        read_metrics(b, t, w, true, out);
+        emit_end(t, w, &r, job, out);
+    } else if (over && job && job->state == JOB_CANCELLED && !w->started) {
+        emit_end(t, w, &r, job, out); /* it never ran, so there will be no record */
+    } else if (w->over_since > 0) {
+        b->next_poll = fmin(b->next_poll, dt_monotonic() + 0.1);
+    }
+    dt_records_free(&r);
+    return *out->n > before;
+}
+
+static bool look(struct slurm *b, const struct dt_study *s, const struct events *out)
+{
+    struct dt_slurm_jobs jobs;
+    bool ask = dt_monotonic() >= b->next_poll, news = false;
+    bool asked = ask && dt_slurm_jobs_load(&jobs, NULL) == 0; /* no answer: ask again later, records still count */
+    if (ask) {
+        b->poll_pause = fmin(b->poll_pause * 1.5, POLL_MAX);
+        b->next_poll = dt_monotonic() + b->poll_pause;
+    }
+    for (size_t i = 0; i < s->n; i++)
+        if (dt_trial_live(&s->trials[i]))
+            news |= look_at(b, &s->trials[i], asked ? &jobs : NULL, out);
+    if (asked)
+        dt_slurm_jobs_free(&jobs);
+    return news;
+}
+
+/* Sleeps; a signal (ours are blocked outside) wakes it. */
+static bool nap(double seconds)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    struct timespec ts = {(time_t)seconds, (long)((seconds - floor(seconds)) * 1e9)};
+    return ppoll(NULL, 0, &ts, &none) < 0 && errno == EINTR;
+}
+
+static int wait_for(void *arg, const struct dt_study *s, double until, struct dt_event **events,
+                    size_t *n, struct dt_error *e)
+{
+    struct slurm *b = arg;
+    struct events out = {events, n};
+    bool woken = false;
+    (void)e;
+    for (;;) {
+        if (look(b, s, &out)) {
+            b->tick = TICK_MIN;
+            b->poll_pause = POLL_MIN;
+            b->next_poll = fmin(b->next_poll, dt_monotonic() + POLL_MIN);
+            return 0;
+        }
+        double left = until - dt_now();
+        if (woken || left <= 0)
+            return 0;
+        woken = nap(fmin(b->tick, left));
+        b->tick = fmin(b->tick * 1.3, TICK_MAX);
+    }
+}
+
+/* ---- restart and end ---- */
+
+static int find(void *arg, const struct dt_trial *t, uint32_t *id, struct dt_error *e)
+{
+    struct slurm *b = arg;
+    struct dt_slurm_jobs jobs;
+    if (dt_slurm_jobs_load(&jobs, e) < 0)
+        return -1;
+    char *name = dt_trial_job_name(b->c.job, b->c.study, t->id, t->run);
+    int found = 0;
+    for (size_t i = 0; i < jobs.n && !found; i++) {
+        found = strcmp(jobs.v[i].name, name) == 0;
+        *id = jobs.v[i].id;
+    }
+    free(name);
+    dt_slurm_jobs_free(&jobs);
+    return found;
+}
+
+/* Cancels every job of the study that is not over; their number, or -1. */
+static int sweep_once(struct slurm *b, struct dt_error *e)
+{
+    struct dt_slurm_jobs jobs;
+    if (dt_slurm_jobs_load(&jobs, e) < 0)
+        return -1;
+    char *mark = dt_xasprintf(".dt-%s-", b->c.study);
+    int n = 0, rc = 0;
+    for (size_t i = 0; i < jobs.n; i++) {
+        if (!strstr(jobs.v[i].name, mark) || dt_slurm_job_over(&jobs.v[i]))
+            continue;
+        rc |= dt_slurm_cancel(jobs.v[i].id, e);
+        n++;
+    }
+    free(mark);
+    dt_slurm_jobs_free(&jobs);
+    return rc < 0 ? -1 : n;
+}
+
+static int sweep(void *arg, struct dt_error *e)
+{
+    struct slurm *b = arg;
+    int n = sweep_once(b, e);
+    if (n > 0) { /* a submission may have been on its way while we looked */
+        nap(0.3);
+        n = sweep_once(b, e);
+    }
+    return n < 0 ? -1 : 0;
+}
+
+static void destroy(void *arg)
+{
+    struct slurm *b = arg;
+    free(b->watches);
+    free(b);
+}
+
+static const struct dt_backend_ops ops = {"slurm", now, submit, cancel, wait_for, find, sweep, destroy};
+
+struct dt_backend *dt_backend_slurm(const struct dt_slurm_config *config)
+{
+    struct slurm *b = dt_xcalloc(1, sizeof(*b));
+    struct dt_backend *backend = dt_xcalloc(1, sizeof(*backend));
+    b->c = *config;
+    b->tick = TICK_MIN;
+    b->poll_pause = POLL_MIN;
+    *backend = (struct dt_backend){&ops, b};
+    return backend;
+}

@@ -1,0 +1,133 @@
+#include "backend/slurm_private.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Pending reasons that waiting does not cure. */
+static const struct {
+    uint32_t reason;
+    const char *words;
+} hopeless[] = {
+    {WAIT_PART_NODE_LIMIT, "PartitionNodeLimit: more nodes than the partition allows"},
+    {WAIT_PART_TIME_LIMIT, "PartitionTimeLimit: --time is longer than the partition allows"},
+    {FAIL_BAD_CONSTRAINTS, "BadConstraints: no nodes are like that"},
+    {FAIL_ACCOUNT, "InvalidAccount"},
+    {FAIL_QOS, "InvalidQOS"},
+    {WAIT_QOS_MAX_CPU_PER_JOB, "QOSMaxCpuPerJobLimit"},
+    {WAIT_QOS_MAX_NODE_PER_JOB, "QOSMaxNodePerJobLimit"},
+    {WAIT_QOS_MAX_WALL_PER_JOB, "QOSMaxWallDurationPerJobLimit"},
+    {WAIT_ASSOC_MAX_CPU_PER_JOB, "AssocMaxCpuPerJobLimit"},
+    {WAIT_ASSOC_MAX_NODE_PER_JOB, "AssocMaxNodePerJobLimit"},
+    {WAIT_ASSOC_MAX_WALL_PER_JOB, "AssocMaxWallDurationPerJobLimit"},
+};
+
+static void take_reason(struct dt_slurm_job *job, const slurm_job_info_t *info)
+{
+    for (size_t i = 0; i < sizeof(hopeless) / sizeof(*hopeless); i++) {
+        if (job->state == JOB_PENDING && info->state_reason == hopeless[i].reason) {
+            job->never = true;
+            job->reason = dt_xstrdup(hopeless[i].words);
+            return;
+        }
+    }
+    if (info->state_desc)
+        job->reason = dt_xstrdup(info->state_desc);
+}
+
+static double billing_of(const slurm_job_info_t *info)
+{
+    double b = info->billable_tres;
+    return b >= 0 && b < (double)NO_VAL ? b : (double)info->num_cpus;
+}
+
+static void take(struct dt_slurm_jobs *jobs, const slurm_job_info_t *info)
+{
+    jobs->v = dt_xrealloc(jobs->v, jobs->n + 1, sizeof(*jobs->v));
+    struct dt_slurm_job *job = &jobs->v[jobs->n++];
+    *job = (struct dt_slurm_job){
+        .id = info->job_id,
+        .name = dt_xstrdup(info->name ? info->name : ""),
+        .state = info->job_state & JOB_STATE_BASE,
+        .exit_code = (int)(info->exit_code >> 8 & 0xff),
+        .signal = (int)(info->exit_code & 0x7f),
+        .start = (double)info->start_time,
+        .end = (double)info->end_time,
+        .billing = billing_of(info),
+    };
+    take_reason(job, info);
+}
+
+/* Adds a component other than the leader to its leader. */
+static void add_component(struct dt_slurm_jobs *jobs, const slurm_job_info_t *info)
+{
+    struct dt_slurm_job *leader = (struct dt_slurm_job *)dt_slurm_jobs_find(jobs, info->het_job_id);
+    struct dt_slurm_job part = {.state = info->job_state & JOB_STATE_BASE};
+    if (!leader)
+        return;
+    leader->billing += billing_of(info);
+    take_reason(&part, info);
+    if (part.never && !leader->never) {
+        free(leader->reason);
+        leader->never = true;
+        leader->reason = part.reason;
+        part.reason = NULL;
+    }
+    if (part.state == JOB_OOM || part.state == JOB_NODE_FAIL)
+        leader->state = part.state;
+    free(part.reason);
+}
+
+int dt_slurm_jobs_load(struct dt_slurm_jobs *jobs, struct dt_error *e)
+{
+    job_info_msg_t *msg = NULL;
+    *jobs = (struct dt_slurm_jobs){0};
+    if (slurm_load_job_user(&msg, getuid(), SHOW_DETAIL) != SLURM_SUCCESS)
+        return dt_fail(e, "slurmctld does not answer: %s", slurm_strerror(errno));
+    for (uint32_t i = 0; i < msg->record_count; i++)
+        if (!msg->job_array[i].het_job_id || msg->job_array[i].het_job_offset == 0)
+            take(jobs, &msg->job_array[i]);
+    for (uint32_t i = 0; i < msg->record_count; i++)
+        if (msg->job_array[i].het_job_id && msg->job_array[i].het_job_offset != 0)
+            add_component(jobs, &msg->job_array[i]);
+    slurm_free_job_info_msg(msg);
+    return 0;
+}
+
+void dt_slurm_jobs_free(struct dt_slurm_jobs *jobs)
+{
+    for (size_t i = 0; i < jobs->n; i++) {
+        free(jobs->v[i].name);
+        free(jobs->v[i].reason);
+    }
+    free(jobs->v);
+    *jobs = (struct dt_slurm_jobs){0};
+}
+
+const struct dt_slurm_job *dt_slurm_jobs_find(const struct dt_slurm_jobs *jobs, uint32_t id)
+{
+    for (size_t i = 0; i < jobs->n; i++)
+        if (jobs->v[i].id == id)
+            return &jobs->v[i];
+    return NULL;
+}
+
+bool dt_slurm_job_over(const struct dt_slurm_job *job)
+{
+    return job->state >= JOB_COMPLETE;
+}
+
+int dt_slurm_cancel(uint32_t job, struct dt_error *e)
+{
+    char *id = dt_xasprintf("%u", job);
+    int rc = slurm_kill_job2(id, SIGKILL, 0, NULL);
+    int code = errno;
+    free(id);
+    if (rc == SLURM_SUCCESS || code == ESLURM_ALREADY_DONE || code == ESLURM_INVALID_JOB_ID)
+        return 0;
+    return dt_fail(e, "cannot cancel job %u: %s", job, slurm_strerror(code));
+}

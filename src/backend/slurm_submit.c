@@ -1,0 +1,71 @@
+#include "backend/backend.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define SBATCH_TIMEOUT 120.0
+
+/* What sbatch says when it is worth asking again later. */
+static bool passing(const char *text)
+{
+    static const char *const words[] = {
+        "Socket timed out",          "Unable to contact slurm controller", "Connection refused",
+        "submit limit",              "AssocMaxSubmitJobLimit",             "QOSMaxSubmitJob",
+        "temporarily",               "try again",                          "Zero Bytes were transmitted",
+        "Transport endpoint",        "too many jobs",                      "job count limit",
+        "in standby mode",
+    };
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+        if (strcasestr(text, words[i]))
+            return true;
+    return false;
+}
+
+/* The job id on the last line that begins with a digit: sites' wrappers may print more. */
+static uint32_t job_id(const char *out)
+{
+    uint32_t id = 0;
+    for (const char *s = out; s && *s; s = strchr(s, '\n') ? strchr(s, '\n') + 1 : NULL)
+        if (isdigit((unsigned char)*s))
+            id = (uint32_t)strtoul(s, NULL, 10);
+    return id;
+}
+
+static char *one_line(const char *text)
+{
+    char *s = dt_xstrdup(text);
+    size_t n = strlen(s);
+    while (n && isspace((unsigned char)s[n - 1]))
+        s[--n] = '\0';
+    for (char *p = s; *p; p++)
+        if (*p == '\n')
+            *p = ';';
+    return s;
+}
+
+int dt_slurm_submit(const char *sbatch, const char *path, const struct dt_strv *args, uint32_t *job,
+                    char **why, struct dt_error *e)
+{
+    struct dt_strv argv = DT_STRV_INIT, env = DT_STRV_INIT;
+    struct dt_proc_result r;
+    *why = NULL;
+    dt_strv_add(&argv, sbatch);
+    dt_strv_add(&argv, "--parsable");
+    dt_strv_add(&argv, path);
+    if (args)
+        dt_strv_addv(&argv, args->v);
+    dt_scrubbed_environ(&env);
+    int rc = dt_proc_run(argv.v, env.v, SBATCH_TIMEOUT, &r, e);
+    if (rc == 0 && WIFEXITED(r.status) && WEXITSTATUS(r.status) == 0 && (*job = job_id(r.out)) != 0) {
+        rc = 0;
+    } else if (rc == 0) {
+        *why = one_line(r.err && *r.err ? r.err : "sbatch failed without a word");
+        rc = passing(*why) ? 1 : 2;
+    }
+    dt_proc_result_free(&r);
+    dt_strv_free(&argv);
+    dt_strv_free(&env);
+    return rc;
+}

@@ -1,0 +1,297 @@
+#include "expand/expand.h"
+#include "expand/carrier.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is collected for one script; the first error stops everything. */
+struct header {
+    struct dt_buf text;
+    struct dt_error *e;
+    bool failed;
+};
+
+static void put(struct header *h, const char *name, const char *value)
+{
+    if (h->failed)
+        return;
+    if (!value) {
+        dt_buf_addf(&h->text, "#SBATCH --%s\n", name);
+        return;
+    }
+    char *quoted = dt_sbatch_quote(value, h->e);
+    if (!quoted) {
+        dt_fail_at(h->e, "--%s", name);
+        h->failed = true;
+        return;
+    }
+    dt_buf_addf(&h->text, "#SBATCH --%s=%s\n", name, quoted);
+    free(quoted);
+}
+
+static void putf(struct header *h, const char *name, const char *fmt, ...) DT_PRINTF(3, 4);
+static void putf(struct header *h, const char *name, const char *fmt, ...)
+{
+    va_list ap;
+    char *value = NULL;
+    va_start(ap, fmt);
+    if (vasprintf(&value, fmt, ap) < 0)
+        abort();
+    va_end(ap);
+    put(h, name, value);
+    free(value);
+}
+
+static const struct dt_option *given(const struct dt_trial_script *t, const char *name)
+{
+    return dt_submission_get(t->submission, name);
+}
+
+static void put_as_given(struct header *h, const struct dt_trial_script *t, const char *name)
+{
+    const struct dt_option *o = given(t, name);
+    if (o)
+        put(h, name, o->value);
+}
+
+/* The user's options of a class, each once, in force. */
+static void put_class(struct header *h, const struct dt_trial_script *t, enum dt_option_class class)
+{
+    for (size_t i = 0; i < t->submission->n; i++) {
+        const struct dt_option *o = &t->submission->options[i];
+        enum dt_option_class c = o->def ? o->def->class : DT_OPT_TRIAL; /* foreign ones run with the job */
+        if (c == class && given(t, o->name) == o)
+            put(h, o->name, o->value);
+    }
+}
+
+/* --gres without its GPU part, "" where nothing is left. */
+static char *other_gres(const char *gres)
+{
+    struct dt_strv parts = DT_STRV_INIT, kept = DT_STRV_INIT;
+    dt_strv_split(&parts, gres, ",");
+    for (size_t i = 0; i < parts.n; i++) {
+        const char *p = dt_starts_with(parts.v[i], "gres:") ? parts.v[i] + 5 : parts.v[i];
+        if (strcmp(p, "gpu") != 0 && !dt_starts_with(p, "gpu:") && !dt_starts_with(p, "gpu="))
+            dt_strv_add(&kept, parts.v[i]);
+    }
+    char *text = dt_strv_join(&kept, ",");
+    dt_strv_free(&parts);
+    dt_strv_free(&kept);
+    return text;
+}
+
+static void put_gpus(struct header *h, const struct dt_trial_script *t, const char *option, size_t n,
+                     bool has_workers)
+{
+    const struct dt_option *gres = given(t, "gres");
+    if (t->job->gpus_shared && has_workers) { /* so few GPUs that tasks share them: as the user wrote it */
+        put_as_given(h, t, "gpus-per-node");
+        put_as_given(h, t, "gres");
+        return;
+    }
+    if (n) {
+        putf(h, option, "%s%s%zu", t->job->gpu_type ? t->job->gpu_type : "",
+             t->job->gpu_type ? ":" : "", n);
+        if (!t->job->gpus_bound && strcmp(option, "gpus-per-task") == 0)
+            put(h, "gpu-bind", "none");
+    }
+    if (gres && gres->value) {
+        char *rest = other_gres(gres->value);
+        if (*rest)
+            put(h, "gres", rest);
+        free(rest);
+    }
+}
+
+/* Memory in one form only, as Slurm wants it: the tuned amount by CPU, else the user's own option. */
+static void put_memory(struct header *h, const struct dt_trial_script *t, const struct dt_role *r)
+{
+    const struct dt_option *per_gpu = given(t, "mem-per-gpu");
+    if (r->mem_mib) {
+        putf(h, "mem-per-cpu", "%luM", (unsigned long)((r->mem_mib + r->cpus - 1) / r->cpus));
+    } else if (per_gpu && !r->gpus && t->job->mem_mib) { /* a role without GPUs: the same amount by CPU */
+        putf(h, "mem-per-cpu", "%luM",
+             (unsigned long)((t->job->mem_mib + t->job->cpus - 1) / t->job->cpus));
+    } else {
+        put_as_given(h, t, "mem");
+        put_as_given(h, t, "mem-per-cpu");
+        put_as_given(h, t, "mem-per-gpu");
+    }
+}
+
+static void put_tmp(struct header *h, const struct dt_trial_script *t, uint64_t mib)
+{
+    if (mib)
+        putf(h, "tmp", "%luM", (unsigned long)mib);
+    else
+        put_as_given(h, t, "tmp");
+}
+
+/* One role with a job or component to itself. */
+static void put_role(struct header *h, const struct dt_trial_script *t, int role)
+{
+    const struct dt_role *r = &t->shape->roles[role];
+    putf(h, "ntasks", "%zu", r->count);
+    putf(h, "cpus-per-task", "%zu", r->cpus);
+    if (r->nodes)
+        putf(h, "nodes", "%zu", r->nodes);
+    else if (role == DT_ROLE_WORKER)
+        put_as_given(h, t, "ntasks-per-node");
+    put_memory(h, t, r);
+    put_tmp(h, t, r->tmp_mib);
+    put_gpus(h, t, "gpus-per-task", r->gpus, role == DT_ROLE_WORKER);
+}
+
+/* Both roles side by side: every node gets the largest share that one of them needs. */
+static void put_packed(struct header *h, const struct dt_trial_script *t)
+{
+    const struct dt_shape *s = t->shape;
+    size_t cpus = 0, gpus = 0;
+    uint64_t mem = 0, tmp = 0;
+    bool tuned_mem = false;
+    for (size_t i = 0; i < s->nodes; i++) {
+        size_t c = 0, g = 0;
+        uint64_t m = 0;
+        for (int r = 0; r < DT_ROLES; r++) {
+            const struct dt_role *role = &s->roles[r];
+            size_t k = dt_share(r, role->count, s->nodes, i);
+            c += k * role->cpus;
+            g += k * role->gpus;
+            m += k * (role->mem_mib ? role->mem_mib : t->job->mem_mib);
+            tmp = role->tmp_mib > tmp ? role->tmp_mib : tmp;
+            tuned_mem |= role->mem_mib != 0;
+        }
+        cpus = c > cpus ? c : cpus;
+        gpus = g > gpus ? g : gpus;
+        mem = m > mem ? m : mem;
+    }
+    putf(h, "nodes", "%zu", s->nodes);
+    put(h, "ntasks-per-node", "1");
+    putf(h, "cpus-per-task", "%zu", cpus);
+    if (tuned_mem || (given(t, "mem-per-gpu") && mem))
+        putf(h, "mem", "%luM", (unsigned long)mem);
+    else
+        put_memory(h, t, &(struct dt_role){.cpus = 1});
+    put_tmp(h, t, tmp);
+    put_gpus(h, t, "gpus-per-node", gpus, true);
+}
+
+static void put_size(struct header *h, const struct dt_trial_script *t)
+{
+    const struct dt_shape *s = t->shape;
+    if (s->as_submitted) {
+        put_class(h, t, DT_OPT_SHAPE);
+    } else if (s->het) {
+        put_role(h, t, DT_ROLE_PS);
+        dt_buf_add(&h->text, "#SBATCH hetjob\n");
+        put_class(h, t, DT_OPT_TRIAL);
+        put_role(h, t, DT_ROLE_WORKER);
+    } else if (s->nodes) {
+        put_packed(h, t);
+    } else {
+        put_role(h, t, s->roles[DT_ROLE_WORKER].count ? DT_ROLE_WORKER : DT_ROLE_PS);
+    }
+}
+
+char *dt_trial_job_name(const struct dt_job *job, const char *study, int trial, int run)
+{
+    return dt_xasprintf("%s.dt-%s-%d-%d", job->name, study, trial, run);
+}
+
+static void put_own(struct header *h, const struct dt_trial_script *t)
+{
+    if (!t->study) {
+        put(h, "job-name", t->job->name);
+        put_as_given(h, t, "output");
+        put_as_given(h, t, "error");
+        return;
+    }
+    char *name = dt_trial_job_name(t->job, t->study, t->trial, t->run);
+    put(h, "job-name", name);
+    free(name);
+    /* In a file name % starts a replacement symbol and is written %%. */
+    struct dt_buf path = DT_BUF_INIT;
+    for (const char *s = t->dir; *s; s++)
+        dt_buf_addf(&path, *s == '%' ? "%%%%" : "%c", *s);
+    dt_buf_add(&path, "/output.log");
+    put(h, "output", path.s);
+    dt_buf_free(&path);
+    put(h, "open-mode", "append");
+    put(h, "no-requeue", NULL); /* a requeued trial would start again behind the tuner's back */
+}
+
+static struct json_object *role_json(const struct dt_trial_script *t, int role)
+{
+    const struct dt_role *r = &t->shape->roles[role];
+    struct json_object *o = json_object_new_object();
+    json_object_object_add(o, "name", json_object_new_string(dt_role_names[role]));
+    json_object_object_add(o, "count", json_object_new_int64((int64_t)r->count));
+    json_object_object_add(o, "cpus", json_object_new_int64((int64_t)r->cpus));
+    json_object_object_add(o, "gpus", json_object_new_int64((int64_t)r->gpus));
+    if (t->job->gpu_type && r->gpus)
+        json_object_object_add(o, "gpu_type", json_object_new_string(t->job->gpu_type));
+    return o;
+}
+
+/* What dt-launch needs to know; see launch.h. */
+static char *plan_text(const struct dt_trial_script *t)
+{
+    struct json_object *o = json_object_new_object(), *roles = json_object_new_array();
+    struct json_object *config = dt_config_to_json(t->space, t->x), *params = json_object_new_object();
+    json_object_object_add(o, "version", json_object_new_int(1));
+    if (t->study) {
+        json_object_object_add(o, "study", json_object_new_string(t->study));
+        json_object_object_add(o, "trial", json_object_new_int(t->trial));
+        json_object_object_add(o, "run", json_object_new_int(t->run));
+    }
+    if (t->dir)
+        json_object_object_add(o, "dir", json_object_new_string(t->dir));
+    if (t->tuner_job)
+        json_object_object_add(o, "tuner_job", json_object_new_int64(t->tuner_job));
+    json_object_object_add(o, "layout", json_object_new_string(t->shape->het ? "het" : "packed"));
+    for (int r = 0; r < DT_ROLES; r++)
+        if (t->shape->roles[r].count)
+            json_object_array_add(roles, role_json(t, r));
+    json_object_object_add(o, "roles", roles);
+    json_object_object_add(o, "gpu_bind", json_object_new_string(t->job->gpus_bound ? "task" : "none"));
+    json_object_object_add(o, "submitted_tasks", json_object_new_int64((int64_t)t->job->tasks));
+    for (size_t i = 0; i < t->space->n; i++) {
+        const struct dt_param *p = &t->space->params[i];
+        if (p->hyper && !isnan(t->x[i]))
+            json_object_object_add(params, p->name, json_object_get(dt_json_get(config, p->name)));
+    }
+    json_object_object_add(o, "params", params);
+    json_object_object_add(o, "config", config);
+    char *text = dt_json_text(o);
+    json_object_put(o);
+    return text;
+}
+
+char *dt_expand(const struct dt_trial_script *t, struct dt_error *e)
+{
+    struct header h = {DT_BUF_INIT, e, false};
+    char *config = dt_config_text(t->space, t->x);
+    dt_buf_addf(&h.text, "# %s\n", config);
+    free(config);
+    /* sbatch looks for #PBS and #BSUB lines in all of a script, even behind its first command */
+    if (!given(t, "ignore-pbs"))
+        put(&h, "ignore-pbs", NULL);
+    put_own(&h, t);
+    put_class(&h, t, DT_OPT_TRIAL);
+    put_class(&h, t, DT_OPT_LEADER);
+    put_size(&h, t);
+    char *text = NULL;
+    if (!h.failed) {
+        char *plan = plan_text(t);
+        const char *argv[] = {t->launch, NULL};
+        text = dt_carrier_build(h.text.s, argv, plan, t->script);
+        if (!text)
+            dt_fail(e, "the trial's script cannot be built (out of memory)");
+        free(plan);
+    }
+    dt_buf_free(&h.text);
+    return text;
+}

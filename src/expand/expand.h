@@ -1,0 +1,91 @@
+/* expand: a submission and one configuration -> the shape of the Slurm job -> the batch script of a trial. */
+#ifndef DT_EXPAND_H
+#define DT_EXPAND_H
+
+#include "space/cluster.h"
+#include "spec/spec.h"
+#include "spec/submission.h"
+
+/* ---- what the submission asks for, in numbers (job.c) ---- */
+
+struct dt_job {
+    size_t tasks, cpus; /* cpus and gpus: of one task */
+    size_t gpus;
+    char *gpu_type;       /* "k80", or NULL */
+    bool gpus_shared;     /* fewer GPUs than tasks on a node: they stay as written, for workers only */
+    bool gpus_bound;      /* the user asked for GPUs by task, so each task sees only its own */
+    size_t tasks_per_node; /* --ntasks-per-node, 0 if not given */
+    uint64_t mem_mib;      /* of one task; 0: not given, or given for a node */
+    uint64_t node_mem_mib; /* --mem; 0 if not given or 0 (all) */
+    bool nodelist; /* --nodelist was given */
+    double time; /* seconds; 0 if not given */
+    char *name;  /* job name */
+};
+int dt_job_read(const struct dt_submission *s, struct dt_job *job, struct dt_error *e);
+void dt_job_free(struct dt_job *job);
+
+/* ---- shape: roles and layout (shape.c) ---- */
+
+enum { DT_ROLE_PS, DT_ROLE_WORKER, DT_ROLES };
+extern const char *const dt_role_names[DT_ROLES];
+
+struct dt_role {
+    size_t count, cpus, gpus;
+    size_t nodes;     /* the role spreads over this many; 0: as Slurm likes */
+    uint64_t mem_mib; /* of one task; 0: as the user's options say */
+    uint64_t tmp_mib; /* of a node; 0 likewise */
+};
+
+struct dt_shape {
+    struct dt_role roles[DT_ROLES];
+    bool het;          /* one component a role; else one plain job */
+    bool as_submitted; /* the user's own size options, to the letter */
+    size_t nodes;      /* packed, both roles: nodes of the job, each with the same share; else 0 */
+};
+
+/* The configuration of the job as submitted: servers 0 where that is allowed, else the fewest; the other
+ * tasks workers. x has space->n values. */
+void dt_config_submitted(const struct dt_spec *spec, const struct dt_space *space,
+                         const struct dt_job *job, double *x);
+/* The shape of a configuration. With a cluster it also chooses `nodes`; without (NULL) it takes 1. */
+void dt_shape_make(const struct dt_space *space, const double *x, const struct dt_job *job,
+                   const struct dt_cluster *cluster, struct dt_shape *shape);
+/* Why the cluster can never run it, or NULL: the same text for the same kind of reason. */
+const char *dt_shape_why_not(const struct dt_shape *shape, const struct dt_job *job,
+                             const struct dt_cluster *cluster);
+/* How many tasks of a role node i of n gets: servers fill from the first node, workers from the last, so that the
+ * odd ones do not meet on one node. */
+size_t dt_share(int role, size_t count, size_t n, size_t i);
+
+/* The space of a study: SPEC's parameters, defaults where it names none, the parameter "layout" where both layouts
+ * can run, the constraints, and what the cluster cannot run excluded. `*why_layout` (borrowed, static) says how
+ * the layout was chosen. `source` must live as long as the space. */
+struct dt_space_source {
+    const struct dt_spec *spec;
+    const struct dt_job *job;
+    const struct dt_cluster *cluster; /* NULL: nothing is excluded for want of nodes */
+};
+struct dt_space *dt_space_generate(struct dt_space_source *source, const char **why_layout,
+                                   struct dt_error *e);
+
+/* ---- the batch script (expand.c) ---- */
+
+struct dt_trial_script {
+    const struct dt_submission *submission;
+    const char *script; /* the user's script, text */
+    const struct dt_job *job;
+    const struct dt_space *space;
+    const double *x;
+    const struct dt_shape *shape;
+    const char *launch; /* absolute path of dt-launch */
+    const char *study;  /* its name, "123"; NULL outside a study */
+    const char *dir;    /* the trial's folder; NULL: the job makes its own */
+    int trial, run;     /* 0 outside a study */
+    uint32_t tuner_job; /* 0: none */
+};
+/* The text of the batch script. Caller frees. */
+char *dt_expand(const struct dt_trial_script *t, struct dt_error *e);
+/* "train.dt-123-7": the name by which a trial's job is known. Caller frees. */
+char *dt_trial_job_name(const struct dt_job *job, const char *study, int trial, int run);
+
+#endif

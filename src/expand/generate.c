@@ -1,0 +1,143 @@
+#include "expand/expand.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* dt_space_filter: source is the dt_space_source. */
+static const char *why_not(void *arg, const struct dt_space *space, const double *x)
+{
+    const struct dt_space_source *source = arg;
+    struct dt_shape shape;
+    int layout = dt_space_index(space, "layout");
+    if (layout >= 0 && space->params[layout].nvalues > 1 && x[layout] > 0 &&
+        dt_space_value(space, x, "ps", 0) == 0)
+        return "without servers there is one role, and layout het is the same as packed";
+    dt_shape_make(space, x, source->job, source->cluster, &shape);
+    return dt_shape_why_not(&shape, source->job, source->cluster);
+}
+
+static bool has(const struct dt_spec *spec, const char *name)
+{
+    for (size_t i = 0; i < spec->nparams; i++)
+        if (strcmp(spec->params[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool may_have_servers(const struct dt_spec *spec)
+{
+    for (size_t i = 0; i < spec->nparams; i++) {
+        const struct dt_param *p = &spec->params[i];
+        if (strcmp(p->name, "ps") != 0)
+            continue;
+        for (size_t j = 0; j < p->nvalues; j++)
+            if (p->values[j] > 0)
+                return true;
+        return !p->values && p->high > 0;
+    }
+    return false;
+}
+
+/* The labels of the parameter "layout", and the reason for the choice. */
+static const char *layouts(const struct dt_space_source *source, bool *packed, bool *het)
+{
+    const struct dt_spec *spec = source->spec;
+    const struct dt_cluster *c = source->cluster;
+    *packed = spec->layout != DT_LAYOUT_HET;
+    *het = spec->layout != DT_LAYOUT_PACKED;
+    if (!may_have_servers(spec)) {
+        *packed = *het = false;
+        return "layout packed: there is only one role, workers, so every trial is one plain job";
+    }
+    if (spec->layout == DT_LAYOUT_PACKED)
+        return "layout packed: as asked";
+    if (spec->layout == DT_LAYOUT_HET)
+        return "layout het: as asked";
+    if (c && !c->backfill) {
+        *het = false;
+        return "layout packed: heterogeneous jobs need the backfill scheduler, which this cluster does not run";
+    }
+    if (source->job->nodelist) {
+        *het = false;
+        return "layout packed: every heterogeneous component would demand all the nodes of --nodelist, and they never share one";
+    }
+    if (c && dt_cluster_nodes(c) < 2) {
+        *het = false;
+        return "layout packed: heterogeneous components never share a node, and there is only one node";
+    }
+    return "layouts packed and het: both can run here, and which is faster depends on the program";
+}
+
+static void add_number(struct dt_param *p, const char *name, double low, double high)
+{
+    *p = (struct dt_param){.name = dt_xstrdup(name), .kind = DT_PARAM_INT, .low = low, .high = high, .step = 1};
+}
+
+static void add_layout(struct dt_param *p, bool packed)
+{
+    *p = (struct dt_param){.name = dt_xstrdup("layout"), .kind = DT_PARAM_LABEL};
+    p->values = dt_xcalloc(2, sizeof(double));
+    p->labels = dt_xcalloc(2, sizeof(char *));
+    if (packed)
+        p->labels[p->nvalues++] = dt_xstrdup("packed");
+    p->labels[p->nvalues++] = dt_xstrdup("het");
+    p->values[1] = 1;
+}
+
+/* The rows of a file whose columns are the parameters; *rows is owned by the caller. */
+static int read_candidates(const char *path, const struct dt_param *params, size_t n, double **rows,
+                           size_t *nrows, struct dt_error *e)
+{
+    struct dt_table *t = dt_table_read(path, e);
+    int rc = t ? 0 : -1;
+    *nrows = t ? t->nrows : 0;
+    *rows = dt_xcalloc(*nrows * n, sizeof(double));
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        int column = dt_table_column(t, params[i].name, e);
+        rc = column < 0 ? dt_fail_at(e, "%s", path) : 0;
+        for (size_t r = 0; r < t->nrows && rc == 0; r++) {
+            if (dt_param_parse(&params[i], dt_table_cell(t, r, column), *rows + r * n + i, e) < 0)
+                rc = dt_fail_at(e, "%s:%zu", path, r + 2);
+        }
+    }
+    dt_table_free(t);
+    return rc;
+}
+
+struct dt_space *dt_space_generate(struct dt_space_source *source, const char **why_layout,
+                                   struct dt_error *e)
+{
+    const struct dt_spec *spec = source->spec;
+    struct dt_param *params = dt_xcalloc(spec->nparams + 2, sizeof(*params));
+    struct dt_fact facts[DT_CLUSTER_FACTS];
+    size_t n = 0;
+    bool packed, het;
+    for (size_t i = 0; i < spec->nparams; i++)
+        if (!spec->params[i].hyper)
+            dt_param_copy(&params[n++], &spec->params[i]);
+    if (!has(spec, "workers")) {
+        double tasks = (double)source->job->tasks;
+        /* Nothing at all was said: up to four times the workers of the job as submitted. */
+        add_number(&params[n++], "workers", spec->nparams ? tasks : 1, spec->nparams ? tasks : 4 * tasks);
+    }
+    *why_layout = layouts(source, &packed, &het);
+    if (het && !spec->candidates) /* a list of candidates says itself what may be tried */
+        add_layout(&params[n++], packed);
+    for (size_t i = 0; i < spec->nparams; i++)
+        if (spec->params[i].hyper)
+            dt_param_copy(&params[n++], &spec->params[i]);
+    if (source->cluster)
+        dt_cluster_facts(source->cluster, facts);
+    double *rows = NULL;
+    size_t nrows = 0;
+    struct dt_space *space = NULL;
+    if (!spec->candidates || read_candidates(spec->candidates, params, n, &rows, &nrows, e) == 0)
+        space = dt_space_new(params, n, &spec->constraints, facts,
+                             source->cluster ? DT_CLUSTER_FACTS : 0, why_not, source, rows, nrows, e);
+    free(rows);
+    for (size_t i = 0; i < n; i++)
+        dt_param_free(&params[i]);
+    free(params);
+    return space;
+}

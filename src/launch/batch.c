@@ -1,0 +1,390 @@
+#include "expand/carrier.h"
+#include "launch/launch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <slurm/slurm_version.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+#define SCRIPT_MAX (64 * 1024 * 1024)
+#define TUNER_LOOK 60.0 /* seconds between two looks whether the tuning job lives */
+#define TUNER_WAIT 30.0 /* seconds that one look, or one message, may take */
+
+struct batch {
+    struct json_object *plan;
+    char *dir, *self;
+    char *script;      /* path of the user's script */
+    int64_t tuner_job; /* 0: nobody to tell */
+    struct dt_strv env;
+    double start;
+    pid_t child;
+};
+
+/* ---- the tuning job ---- */
+
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+static int load_job(job_info_msg_t **out, uint32_t id)
+{
+    slurm_step_id_t step = SLURM_STEP_ID_INITIALIZER;
+    step.job_id = id;
+    return slurm_load_job(out, step, 0);
+}
+#else
+static int load_job(job_info_msg_t **out, uint32_t id)
+{
+    return slurm_load_job(out, id, 0);
+}
+#endif
+
+int dt_tuner_gone_main(int argc, char **argv)
+{
+    int64_t id;
+    job_info_msg_t *info = NULL;
+    bool gone;
+    if (argc != 1 || dt_parse_int64(argv[0], &id) < 0 || id < 1 || id > UINT32_MAX)
+        return 2;
+    slurm_init(NULL);
+    if (load_job(&info, (uint32_t)id) != 0)
+        return errno == ESLURM_INVALID_JOB_ID ? 0 : 1;
+    gone = info->record_count > 0;
+    for (uint32_t i = 0; i < info->record_count; i++)
+        gone &= (info->job_array[i].job_state & JOB_STATE_BASE) > JOB_SUSPENDED;
+    slurm_free_job_info_msg(info);
+    return gone ? 0 : 1;
+}
+
+/* In a process of its own: libslurm ends the process where it cannot read its configuration. */
+static bool tuner_is_gone(const struct batch *b)
+{
+    struct dt_proc_result r;
+    char id[32];
+    if (!b->tuner_job)
+        return false;
+    snprintf(id, sizeof(id), "%lld", (long long)b->tuner_job);
+    char *argv[] = {b->self, "--tuner-gone", id, NULL};
+    if (dt_proc_run(argv, NULL, TUNER_WAIT, &r, NULL) < 0)
+        return false;
+    bool gone = WIFEXITED(r.status) && WEXITSTATUS(r.status) == 0;
+    dt_proc_result_free(&r);
+    if (gone)
+        fprintf(stderr, "dt-launch: tuning job %s is gone; this trial ends\n", id);
+    return gone;
+}
+
+static void tell_tuner(const struct batch *b)
+{
+    struct dt_proc_result r;
+    char id[32];
+    if (!b->tuner_job)
+        return;
+    snprintf(id, sizeof(id), "%lld", (long long)b->tuner_job);
+    char *argv[] = {"scancel", "--batch", "--signal=USR1", id, NULL};
+    if (dt_proc_run(argv, NULL, TUNER_WAIT, &r, NULL) == 0) /* the tuner looks by itself, too */
+        dt_proc_result_free(&r);
+}
+
+/* ---- before the script ---- */
+
+static int read_carrier(struct batch *b, const char *path, struct dt_error *e)
+{
+    struct dt_carrier c;
+    char *text = dt_read_file(path, SCRIPT_MAX, NULL, e);
+    int rc = -1;
+    if (!text)
+        return -1;
+    if (dt_carrier_parse(text, &c) < 0) {
+        dt_fail(e, "%s: is no script of dt-tune", path);
+    } else {
+        char *json = dt_xstrndup(c.json, c.json_len);
+        b->plan = dt_json_parse(json, "trial", e);
+        free(json);
+    }
+    if (b->plan) {
+        b->dir = dt_launch_dir(b->plan, environ);
+        b->script = dt_xasprintf("%s/script", b->dir);
+        b->tuner_job = dt_json_int(b->plan, "tuner_job", 0);
+        rc = tuner_is_gone(b) ? dt_fail(e, "nothing was started") : dt_mkdirs(b->dir, e);
+        if (rc == 0)
+            rc = dt_write_file(b->script, c.script, strlen(c.script), 0700, e);
+    }
+    free(text);
+    return rc;
+}
+
+/* What an earlier run of this trial left must not be taken for this run's. */
+static void remove_old(const char *dir)
+{
+    struct dirent *entry;
+    char *tasks = dt_xasprintf("%s/tasks", dir), *end = dt_xasprintf("%s/end.json", dir);
+    unlink(end);
+    DIR *d = opendir(tasks);
+    while (d && (entry = readdir(d)))
+        if (entry->d_name[0] != '.')
+            unlinkat(dirfd(d), entry->d_name, 0);
+    if (d)
+        closedir(d);
+    for (int n = 1;; n++) {
+        char *path = dt_xasprintf("%s/launch-%d.json", dir, n);
+        int rc = unlink(path);
+        free(path);
+        if (rc < 0)
+            break;
+    }
+    free(end);
+    free(tasks);
+}
+
+static int make_link(const char *target, const char *bin, const char *name, struct dt_error *e)
+{
+    char *path = dt_xasprintf("%s/%s", bin, name);
+    unlink(path);
+    int rc = symlink(target, path);
+    if (rc < 0)
+        dt_fail(e, "%s: cannot create the link: %s", path, strerror(errno));
+    free(path);
+    return rc;
+}
+
+static int make_folders(struct batch *b, struct dt_error *e)
+{
+    char *bin = dt_xasprintf("%s/bin", b->dir), *checkpoint = dt_xasprintf("%s/checkpoint", b->dir);
+    char *folder = dt_self_dir(e), *tune = dt_xasprintf("%s/dt-tune", folder ? folder : "");
+    int rc = folder ? 0 : -1;
+    if (rc == 0)
+        rc = dt_mkdirs(bin, e);
+    if (rc == 0)
+        rc = dt_mkdirs(checkpoint, e);
+    if (rc == 0)
+        rc = make_link(b->self, bin, "srun", e);
+    if (rc == 0)
+        rc = make_link(b->self, bin, "dt-launch", e);
+    if (rc == 0)
+        rc = make_link(tune, bin, "dt-tune", e);
+    free(bin);
+    free(checkpoint);
+    free(folder);
+    free(tune);
+    return rc;
+}
+
+static int total_tasks(struct json_object *plan)
+{
+    struct json_object *roles = dt_json_get(plan, "roles");
+    int64_t n = 0;
+    if (json_object_is_type(roles, json_type_array))
+        for (size_t i = 0; i < json_object_array_length(roles); i++)
+            n += dt_json_int(json_object_array_get_idx(roles, i), "count", 0);
+    return (int)n;
+}
+
+static void make_environment(struct batch *b)
+{
+    const char *path = getenv("PATH"), *restarts = getenv("SLURM_RESTART_COUNT");
+    const char *ntasks = getenv("SLURM_NTASKS");
+    char tasks[32],
+        *with_bin = dt_xasprintf("%s/bin:%s", b->dir, path ? path : "/usr/local/bin:/usr/bin:/bin");
+    dt_strv_addv(&b->env, environ);
+    dt_trial_env(b->plan, b->dir, restarts ? atoi(restarts) : 0, &b->env);
+    dt_launch_setenv(&b->env, "PATH", with_bin);
+    json_object_object_add(b->plan, "dir", json_object_new_string(b->dir));
+    char *plan = dt_json_text(b->plan);
+    dt_launch_setenv(&b->env, "DT_PLAN", plan);
+    /* so that `srun -n $SLURM_NTASKS` means all tasks, in every layout */
+    snprintf(tasks, sizeof(tasks), "%d", total_tasks(b->plan));
+    dt_launch_setenv(&b->env, "DT_SLURM_NTASKS", ntasks ? ntasks : "");
+    dt_launch_setenv(&b->env, "SLURM_NTASKS", tasks);
+    dt_launch_setenv(&b->env, "SLURM_NPROCS", tasks);
+    free(plan);
+    free(with_bin);
+}
+
+static int write_json(const struct batch *b, const char *name, struct json_object *o,
+                      struct dt_error *e)
+{
+    char *text = dt_json_text(o), *path = dt_xasprintf("%s/%s", b->dir, name);
+    int rc = dt_write_file(path, text, strlen(text), 0666, e);
+    free(path);
+    free(text);
+    json_object_put(o);
+    return rc;
+}
+
+static int write_start(const struct batch *b, struct dt_error *e)
+{
+    const char *job = getenv("SLURM_JOB_ID"), *node = getenv("SLURMD_NODENAME");
+    struct json_object *o = json_object_new_object();
+    json_object_object_add(o, "version", json_object_new_int(1));
+    json_object_object_add(o, "start", json_object_new_double(b->start));
+    json_object_object_add(o, "job", json_object_new_string(job ? job : ""));
+    json_object_object_add(o, "node", json_object_new_string(node ? node : ""));
+    return write_json(b, "start.json", o, e);
+}
+
+/* ---- the script ---- */
+
+static sigset_t our_signals(void)
+{
+    static const int taken[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(taken) / sizeof(*taken); i++)
+        sigaddset(&set, taken[i]);
+    return set;
+}
+
+static int start_script(struct batch *b, char **args, struct dt_error *e)
+{
+    struct dt_strv argv = DT_STRV_INIT;
+    posix_spawnattr_t attr;
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_init(&attr);
+    posix_spawnattr_setsigmask(&attr, &none);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+    dt_strv_add(&argv, b->script);
+    dt_strv_addv(&argv, args);
+    int rc = posix_spawn(&b->child, b->script, NULL, &attr, argv.v, b->env.v);
+    if (rc == ENOEXEC) {
+        struct dt_strv shell = DT_STRV_INIT;
+        dt_strv_add(&shell, "/bin/sh");
+        dt_strv_addv(&shell, argv.v);
+        rc = posix_spawn(&b->child, shell.v[0], NULL, &attr, shell.v, b->env.v);
+        dt_strv_free(&shell);
+    }
+    posix_spawnattr_destroy(&attr);
+    dt_strv_free(&argv);
+    return rc ? dt_fail(e, "%s: cannot start it: %s", b->script, strerror(rc)) : 0;
+}
+
+/* Waits for the script's end, passing on signals. Returns its status as waitpid() gives it. */
+static int wait_for_script(struct batch *b, bool *orphan)
+{
+    sigset_t set = our_signals();
+    double look = b->tuner_job ? dt_monotonic() + TUNER_LOOK : INFINITY;
+    int status = 0;
+    for (;;) {
+        struct timespec wait = {(time_t)TUNER_LOOK, 0};
+        int sig = sigtimedwait(&set, NULL, &wait);
+        if (waitpid(b->child, &status, WNOHANG) == b->child)
+            return status;
+        if (sig > 0 && sig != SIGCHLD)
+            kill(b->child, sig);
+        if (dt_monotonic() < look)
+            continue;
+        look = dt_monotonic() + TUNER_LOOK;
+        if (!*orphan && tuner_is_gone(b)) {
+            *orphan = true;
+            kill(b->child, SIGTERM);
+            look = dt_monotonic() + TUNER_LOOK;
+        } else if (*orphan) {
+            kill(b->child, SIGKILL);
+        }
+    }
+}
+
+/* ---- after the script ---- */
+
+static double first_launch(const struct batch *b)
+{
+    char *path = dt_xasprintf("%s/launch-1.json", b->dir);
+    char *text = dt_read_file(path, (size_t)1 << 28, NULL, NULL);
+    struct json_object *o = text ? dt_json_parse(text, path, NULL) : NULL;
+    double time = o ? dt_json_num(o, "time", 0) : 0;
+    json_object_put(o);
+    free(text);
+    free(path);
+    return time;
+}
+
+static void add_failed(const struct batch *b, struct json_object *end)
+{
+    static const char *const copied[] = {"role", "rank", "exit_code", "signal", "node", "lines"};
+    struct json_object *failure = dt_first_failure(b->dir, 0);
+    if (!failure)
+        return;
+    struct json_object *o = json_object_new_object();
+    for (size_t i = 0; i < sizeof(copied) / sizeof(*copied); i++)
+        json_object_object_add(o, copied[i], json_object_get(dt_json_get(failure, copied[i])));
+    json_object_object_add(end, "failed", o);
+    json_object_put(failure);
+}
+
+static int write_end(const struct batch *b, int code, int sig, struct dt_error *e)
+{
+    struct json_object *o = json_object_new_object();
+    double launch = first_launch(b);
+    json_object_object_add(o, "version", json_object_new_int(1));
+    json_object_object_add(o, "start", json_object_new_double(b->start));
+    json_object_object_add(o, "launch", launch > 0 ? json_object_new_double(launch) : NULL);
+    json_object_object_add(o, "end", json_object_new_double(dt_now()));
+    json_object_object_add(o, "exit_code", json_object_new_int(code));
+    json_object_object_add(o, "signal", json_object_new_int(sig));
+    if (code) /* a script that went on after a failed launch has dealt with it */
+        add_failed(b, o);
+    return write_json(b, "end.json", o, e);
+}
+
+static int run_script(struct batch *b, char **args, struct dt_error *e)
+{
+    bool orphan = false;
+    int rc = 1, sig = 0;
+    if (start_script(b, args, e) < 0) {
+        fprintf(stderr, "dt-launch: %s\n", e->text);
+        rc = 126;
+    } else {
+        int status = wait_for_script(b, &orphan);
+        sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+        rc = orphan ? 1 : sig ? 128 + sig : WEXITSTATUS(status);
+    }
+    if (write_end(b, rc, sig, e) < 0)
+        fprintf(stderr, "dt-launch: %s\n", e->text);
+    tell_tuner(b);
+    return rc;
+}
+
+static int prepare(struct batch *b, const char *carrier, struct dt_error *e)
+{
+    b->self = dt_self_exe(e);
+    if (!b->self || read_carrier(b, carrier, e) < 0)
+        return -1;
+    remove_old(b->dir);
+    if (write_start(b, e) < 0 || make_folders(b, e) < 0)
+        return -1;
+    make_environment(b);
+    return 0;
+}
+
+int dt_batch_main(int argc, char **argv)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    struct batch b = {.start = dt_now()};
+    sigset_t set = our_signals();
+    int rc = 1;
+    if (argc < 1) {
+        fputs("dt-launch: --carrier needs the script\n", stderr);
+        return 2;
+    }
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    if (prepare(&b, argv[0], &e) == 0)
+        rc = run_script(&b, argv + 1, &e);
+    else
+        fprintf(stderr, "dt-launch: %s\n", e.text);
+    dt_error_clear(&e);
+    json_object_put(b.plan);
+    dt_strv_free(&b.env);
+    free(b.dir);
+    free(b.self);
+    free(b.script);
+    return rc;
+}

@@ -1,0 +1,148 @@
+/* launch: starts the roles of a trial inside its Slurm job.
+ *
+ *   batch script ── dt-launch --carrier     batch.c   the wrapper around the user's script
+ *     user's script ── dt-launch PROGRAM    shim.c    what the command line means (also as `srun`)
+ *                                           plan.c    who runs where
+ *                                           ports.c   a free port for every task
+ *                                           steps.c   one srun a role, supervised together
+ *       task ── dt-launch --task ROLE ...   task.c    runs PROGRAM, keeps its output and its end
+ *                                           env.c     what a task finds in its environment
+ */
+#ifndef DT_LAUNCH_H
+#define DT_LAUNCH_H
+
+#include "util/util.h"
+
+/* ---- plan.c ---- */
+
+struct dt_launch_role {
+    char *name;
+    int count, cpus, gpus; /* cpus and gpus of one task */
+    char *gpu_type;        /* or NULL */
+    int group;             /* het component; 0 in a plain job */
+    bool background;       /* serves the others: is ended when they are done (ps) */
+};
+
+struct dt_launch_node {
+    char *name;    /* Slurm's name */
+    char *address; /* by which the tasks reach it; NULL before dt_ports_assign() */
+    int group;
+    int cpus;  /* allocated here */
+    int gpus;  /* allocated here; -1 where the environment does not tell */
+    int tasks; /* that Slurm itself would start here; 0 where unknown */
+};
+
+/* One task; tasks stand in order of their global rank, role by role. */
+struct dt_launch_task {
+    int role, role_rank, node;
+    int port; /* 0 before dt_ports_assign() */
+};
+
+struct dt_launch_plan {
+    struct json_object *json; /* the trial, as in DT_PLAN; an empty object outside a trial; owned */
+    bool in_trial, het, bind_gpus;
+    bool share_cores; /* steps must overlap: whole cores for every task would not fit */
+    int submitted_tasks;
+    char *dir; /* where logs and results go, absolute */
+    char *job;
+    struct dt_launch_role *roles;
+    size_t n_roles;
+    struct dt_launch_node *nodes;
+    size_t n_nodes;
+    struct dt_launch_task *tasks;
+    size_t n_tasks;
+};
+
+/* Reads DT_PLAN and Slurm's variables from an environ-style array and places every task on a node.
+ * Without DT_PLAN: a heterogeneous job of two components is ps and worker, any other job all
+ * workers. NULL on error. */
+struct dt_launch_plan *dt_launch_plan_read(char *const *env, struct dt_error *e);
+void dt_launch_plan_free(struct dt_launch_plan *p);
+/* The value of a variable in an environ-style array, or NULL. */
+const char *dt_launch_getenv(char *const *env, const char *name);
+/* Replaces or adds NAME=VALUE in an environ-style list. */
+void dt_launch_setenv(struct dt_strv *env, const char *name, const char *value);
+/* "h[1-3,07],x" -> h1 h2 h3 h07 x. */
+int dt_hostlist_expand(const char *text, struct dt_strv *out, struct dt_error *e);
+/* Slurm's counts, "4(x2),3" -> 4 4 3. Returns how many, -1 where the text is none; caller frees
+ * *out. */
+int dt_counts_expand(const char *text, int **out);
+/* The folder of a trial: "dir" of the plan or $SLURM_SUBMIT_DIR/dt-job-$SLURM_JOB_ID. Caller frees.
+ */
+char *dt_launch_dir(struct json_object *plan, char *const *env);
+
+/* ---- ports.c ---- */
+
+/* Gives every node its address and every task a port, asking the nodes themselves where there are
+ * several. `number` counts the launches of the job from 1. */
+int dt_ports_assign(struct dt_launch_plan *p, int number, char *const *env, struct dt_error *e);
+/* Finds `need` free ports on this host, in the window of node `index` of `nodes` so that nodes that
+ * share a host do not meet. `local_range` is the text of ip_local_port_range (may be NULL); `seed`
+ * moves the start. */
+int dt_ports_find(const char *local_range, uint64_t seed, int index, int nodes, int need, int *out,
+                  struct dt_error *e);
+/* dt-launch --probe: prints this node's name, address and free ports. Returns the exit code. */
+int dt_ports_probe_main(int argc, char **argv);
+
+/* ---- env.c: pure ---- */
+
+/* What all tasks and the batch script share: DT_PARAM*, DT_TRIAL*, DT_CHECKPOINT_DIR, DT_RESTARTS,
+ * DT_METRICS_FILE. Sets them in `env`. */
+void dt_trial_env(struct json_object *plan, const char *dir, int slurm_restarts,
+                  struct dt_strv *env);
+/* The description of one launch that every task gets: the trial, and every role with its tasks'
+ * host:port. */
+struct json_object *dt_launch_describe(const struct dt_launch_plan *p, int number);
+/* Sets in `env` what one task finds, and takes away the GPU variables of a role without GPUs. */
+int dt_task_env(struct json_object *launch, const char *role, int role_rank, int local_rank,
+                int restarts, struct dt_strv *env, struct dt_error *e);
+
+/* ---- shim.c: pure ---- */
+
+enum dt_shim_kind { DT_SHIM_ROLES, DT_SHIM_REAL };
+
+struct dt_shim {
+    enum dt_shim_kind kind;
+    struct dt_strv pass;    /* options for every role's srun */
+    struct dt_strv dropped; /* names of options that the trial decides */
+    int program;            /* index of PROGRAM in argv; argc where there is none */
+    bool keep_going;        /* -K0: a failing task does not end the others */
+    bool to_file;           /* --output or --error is given */
+};
+
+/* Reads srun's options up to PROGRAM. `counts` are numbers of tasks that mean "all of the trial".
+ */
+void dt_shim_parse(int argc, char **argv, const int *counts, size_t n_counts, int nodes,
+                   struct dt_shim *s);
+void dt_shim_free(struct dt_shim *s);
+/* dt-launch [OPTIONS] PROGRAM... and srun in a trial's script. Returns the exit code. */
+int dt_shim_main(int argc, char **argv, bool as_srun);
+
+/* ---- steps.c ---- */
+
+/* The srun command of one role (without PROGRAM's own wrapping by a shell: argv to the letter). */
+void dt_step_argv(const struct dt_launch_plan *p, size_t role, const char *srun,
+                  const struct dt_shim *s, const char *self, const char *launch,
+                  char *const *program, struct dt_strv *out);
+/* environ without what srun would take for options of its own. */
+void dt_step_environ(char *const *env, struct dt_strv *out);
+/* Starts all roles and waits. Returns the exit code for the caller, -1 where nothing could be
+ * started. */
+int dt_steps_run(struct dt_launch_plan *p, const char *srun, const struct dt_shim *s,
+                 char *const *program, struct dt_error *e);
+/* The earliest failed task under dir/tasks of launch `number` (0: any), or NULL. Caller puts. */
+struct json_object *dt_first_failure(const char *dir, int number);
+/* Exit code of a task as recorded: its own, or 128 + signal. */
+int dt_failure_code(struct json_object *failure);
+
+/* ---- task.c, batch.c ---- */
+
+/* dt-launch --task ROLE LAUNCH PROGRAM...: LAUNCH is the JSON of dt_launch_describe() or @FILE. */
+int dt_task_main(int argc, char **argv);
+/* dt-launch --carrier SCRIPT [ARGS]. */
+int dt_batch_main(int argc, char **argv);
+/* dt-launch --tuner-gone JOB: 0 when the job surely has ended or never was, 1 when it is there or
+ * unknown. */
+int dt_tuner_gone_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,460 @@
+#include "launch/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+#define LOG_MAX (8 * 1024 * 1024)
+#define LAST_LINES 20
+#define LINE_MAX_ 2000
+#define GRACE 5.0  /* seconds between SIGTERM and SIGKILL when the servers are no longer needed */
+#define DRAIN 0.25 /* seconds that output may still come from what PROGRAM left behind */
+
+/* The last lines of both streams together, as they came. */
+struct tail {
+    char *lines[LAST_LINES];
+    int next; /* where the next whole line goes */
+    struct dt_buf part[2];
+};
+
+struct task {
+    const char *role;
+    int rank, launch;
+    char *dir, *node;
+    bool controlled; /* standard input says when to end */
+    bool told;       /* to end, by a signal or by the end of the input */
+    bool dismissed;  /* by the end of the input: its status does not count */
+    pid_t child;
+    int status;
+    bool done;
+    int in[2]; /* PROGRAM's stdout and stderr; -1 at their end */
+    int log;
+    uint64_t log_size;
+    struct tail tail;
+    double kill_at, drained_at;
+};
+
+/* ---- output ---- */
+
+static int write_all(int fd, const char *s, size_t n)
+{
+    while (n) {
+        ssize_t w = write(fd, s, n);
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w < 0)
+            return -1;
+        s += w;
+        n -= (size_t)w;
+    }
+    return 0;
+}
+
+static void log_output(struct task *t, const char *s, size_t n)
+{
+    if (t->log < 0)
+        return;
+    if (t->log_size + n <= LOG_MAX) {
+        t->log_size += n;
+        if (write_all(t->log, s, n) == 0)
+            return;
+    } else {
+        char *line = dt_xasprintf("\n[dt-launch: the log ends here, at its limit of %d MiB]\n",
+                                  LOG_MAX / (1024 * 1024));
+        write_all(t->log, line, strlen(line));
+        free(line);
+    }
+    close(t->log);
+    t->log = -1;
+}
+
+/* Length of the valid UTF-8 sequence at s, 0 if there is none. */
+static size_t utf8_length(const unsigned char *s, size_t left)
+{
+    size_t n = *s < 0x80             ? 1
+               : (*s & 0xe0) == 0xc0 ? 2
+               : (*s & 0xf0) == 0xe0 ? 3
+               : (*s & 0xf8) == 0xf0 ? 4
+                                     : 0;
+    if (n == 0 || n > left || *s == 0xc0 || *s == 0xc1 || *s > 0xf4)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    return n;
+}
+
+/* JSON must be UTF-8; what a program prints need not be. */
+static char *clean_text(const char *s, size_t n)
+{
+    struct dt_buf b = DT_BUF_INIT;
+    for (size_t i = 0; i < n;) {
+        size_t k = utf8_length((const unsigned char *)s + i, n - i);
+        if (k && s[i])
+            dt_buf_addn(&b, s + i, k);
+        else
+            dt_buf_add(&b, "?");
+        i += k ? k : 1;
+    }
+    return dt_buf_take(&b);
+}
+
+static void end_line(struct tail *tail, int stream)
+{
+    struct dt_buf *part = &tail->part[stream];
+    size_t n = part->len;
+    if (n && part->s[n - 1] == '\r')
+        n--;
+    free(tail->lines[tail->next]);
+    tail->lines[tail->next] = clean_text(part->s ? part->s : "", n);
+    tail->next = (tail->next + 1) % LAST_LINES;
+    dt_buf_free(part);
+    *part = (struct dt_buf)DT_BUF_INIT;
+}
+
+static void keep_tail(struct tail *tail, int stream, const char *s, size_t n)
+{
+    while (n) {
+        const char *newline = memchr(s, '\n', n);
+        size_t len = newline ? (size_t)(newline - s) : n;
+        size_t room = LINE_MAX_ - tail->part[stream].len;
+        dt_buf_addn(&tail->part[stream], s, len < room ? len : room);
+        if (!newline)
+            return;
+        end_line(tail, stream);
+        s = newline + 1;
+        n -= len + 1;
+    }
+}
+
+static struct json_object *tail_to_json(struct tail *tail)
+{
+    struct json_object *lines = json_object_new_array();
+    for (int stream = 0; stream < 2; stream++)
+        if (tail->part[stream].len)
+            end_line(tail, stream);
+    for (int i = 0; i < LAST_LINES; i++) {
+        const char *line = tail->lines[(tail->next + i) % LAST_LINES];
+        if (line)
+            json_object_array_add(lines, json_object_new_string(line));
+    }
+    return lines;
+}
+
+static void copy_output(struct task *t, int stream)
+{
+    char chunk[32768];
+    ssize_t n = read(t->in[stream], chunk, sizeof(chunk));
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return;
+    if (n <= 0) {
+        close(t->in[stream]);
+        t->in[stream] = -1;
+        return;
+    }
+    write_all(stream + 1, chunk, (size_t)n); /* a reader that is gone does not stop the log */
+    log_output(t, chunk, (size_t)n);
+    keep_tail(&t->tail, stream, chunk, (size_t)n);
+}
+
+/* ---- PROGRAM ---- */
+
+/* As srun does: a name without a slash is looked for along PATH, then here. */
+static void exec_program(char **program, bool controlled)
+{
+    if (controlled) {
+        int null = open("/dev/null", O_RDONLY);
+        if (null >= 0)
+            dup2(null, 0);
+        if (null > 0)
+            close(null);
+    }
+    execvp(program[0], program);
+    if (errno == ENOENT && !strchr(program[0], '/') && access(program[0], X_OK) == 0) {
+        char *here = dt_xasprintf("./%s", program[0]);
+        execv(here, program);
+    }
+    int why = errno;
+    fprintf(stderr, "dt-launch: cannot start %s: %s\n", program[0], strerror(why));
+    _exit(why == ENOENT ? 127 : 126);
+}
+
+static int start_program(struct task *t, char **program, const sigset_t *mask, struct dt_error *e)
+{
+    int out[2], err[2];
+    if (pipe2(out, O_CLOEXEC) < 0)
+        return dt_fail(e, "pipe: %s", strerror(errno));
+    if (pipe2(err, O_CLOEXEC) < 0) {
+        close(out[0]);
+        close(out[1]);
+        return dt_fail(e, "pipe: %s", strerror(errno));
+    }
+    pid_t parent = getpid();
+    t->child = fork();
+    if (t->child == 0) {
+        /* when Slurm kills us, PROGRAM must not live on */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(137);
+        dup2(out[1], 1);
+        dup2(err[1], 2);
+        signal(SIGPIPE, SIG_DFL);
+        sigprocmask(SIG_SETMASK, mask, NULL);
+        exec_program(program, t->controlled);
+    }
+    int why = errno;
+    close(out[1]);
+    close(err[1]);
+    t->in[0] = out[0];
+    t->in[1] = err[0];
+    return t->child < 0 ? dt_fail(e, "fork: %s", strerror(why)) : 0;
+}
+
+static void tell_to_end(struct task *t)
+{
+    t->told = true;
+    if (!t->done)
+        kill(t->child, SIGTERM);
+    t->kill_at = dt_monotonic() + GRACE;
+}
+
+/* Standard input of a server holds nothing; its end means that the others are done. */
+static void read_control(struct task *t)
+{
+    char chunk[512];
+    ssize_t n = read(0, chunk, sizeof(chunk));
+    if (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)))
+        return;
+    t->controlled = false;
+    t->dismissed = true;
+    tell_to_end(t);
+}
+
+static void take_signals(struct task *t, int fd)
+{
+    struct signalfd_siginfo si;
+    while (read(fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
+        int sig = (int)si.ssi_signo;
+        if (sig == SIGCHLD) {
+            if (!t->done && waitpid(t->child, &t->status, WNOHANG) == t->child) {
+                t->done = true;
+                t->drained_at = dt_monotonic() + DRAIN;
+            }
+            continue;
+        }
+        if (sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT)
+            t->told = true;
+        if (!t->done)
+            kill(t->child, sig);
+    }
+}
+
+static int wait_ms(const struct task *t)
+{
+    double next = t->done ? t->drained_at : t->kill_at;
+    double left = next - dt_monotonic();
+    if (next == 0)
+        return -1;
+    return left > 0 ? (int)(left * 1000) + 1 : 0;
+}
+
+static void supervise(struct task *t, int fd)
+{
+    while (!t->done || t->in[0] >= 0 || t->in[1] >= 0) {
+        struct pollfd p[4] = {{fd, POLLIN, 0},
+                              {t->in[0], POLLIN, 0},
+                              {t->in[1], POLLIN, 0},
+                              {t->controlled ? 0 : -1, POLLIN, 0}};
+        int n = poll(p, 4, wait_ms(t));
+        if (n == 0 && t->done)
+            return;
+        if (n < 0 && errno != EINTR)
+            return;
+        if (!t->done && t->kill_at > 0 && dt_monotonic() >= t->kill_at) {
+            kill(t->child, SIGKILL);
+            t->kill_at = dt_monotonic() + GRACE;
+        }
+        if (p[0].revents)
+            take_signals(t, fd);
+        for (int i = 0; i < 2; i++)
+            if (p[i + 1].revents && t->in[i] >= 0)
+                copy_output(t, i);
+        if (p[3].revents)
+            read_control(t);
+    }
+}
+
+/* ---- the end ---- */
+
+static void record_failure(struct task *t)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    struct json_object *o = json_object_new_object();
+    int signal = WIFSIGNALED(t->status) ? WTERMSIG(t->status) : 0;
+    json_object_object_add(o, "version", json_object_new_int(1));
+    json_object_object_add(o, "launch", json_object_new_int(t->launch));
+    json_object_object_add(o, "role", json_object_new_string(t->role));
+    json_object_object_add(o, "rank", json_object_new_int(t->rank));
+    json_object_object_add(o, "exit_code",
+                           json_object_new_int(signal ? 128 + signal : WEXITSTATUS(t->status)));
+    json_object_object_add(o, "signal", json_object_new_int(signal));
+    json_object_object_add(o, "node", json_object_new_string(t->node));
+    json_object_object_add(o, "time", json_object_new_double(dt_now()));
+    json_object_object_add(o, "lines", tail_to_json(&t->tail));
+    char *text = dt_json_text(o),
+         *path = dt_xasprintf("%s/tasks/%s-%d.json", t->dir, t->role, t->rank);
+    if (dt_write_file(path, text, strlen(text), 0666, &e) < 0)
+        fprintf(stderr, "dt-launch: %s\n", e.text);
+    dt_error_clear(&e);
+    free(path);
+    free(text);
+    json_object_put(o);
+}
+
+/* Ends as PROGRAM did, so that Slurm's records tell the same. */
+static int end_like(int status)
+{
+    if (!WIFSIGNALED(status))
+        return WEXITSTATUS(status);
+    int sig = WTERMSIG(status);
+    struct rlimit no_core = {0, 0};
+    sigset_t set;
+    setrlimit(RLIMIT_CORE, &no_core); /* PROGRAM's own core is the interesting one */
+    signal(sig, SIG_DFL);
+    sigemptyset(&set);
+    sigaddset(&set, sig);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    raise(sig);
+    return 128 + sig;
+}
+
+static void open_log(struct task *t)
+{
+    struct stat st;
+    char *path = dt_xasprintf("%s/%s-%d.log", t->dir, t->role, t->rank);
+    t->log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (t->log < 0)
+        fprintf(stderr, "dt-launch: %s: %s; its output is not kept\n", path, strerror(errno));
+    else if (fstat(t->log, &st) == 0)
+        t->log_size = (uint64_t)st.st_size;
+    free(path);
+}
+
+static int run_task(struct task *t, char **program, struct dt_error *e)
+{
+    static const int taken[] = {SIGCHLD, SIGTERM, SIGINT,  SIGHUP, SIGQUIT,
+                                SIGUSR1, SIGUSR2, SIGCONT, SIGALRM};
+    sigset_t set, old;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(taken) / sizeof(*taken); i++)
+        sigaddset(&set, taken[i]);
+    sigprocmask(SIG_BLOCK, &set, &old);
+    signal(SIGPIPE, SIG_IGN);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0)
+        return dt_fail(e, "signalfd: %s", strerror(errno));
+    open_log(t);
+    if (start_program(t, program, &old, e) < 0)
+        return -1;
+    supervise(t, fd);
+    close(fd);
+    bool failed = WIFSIGNALED(t->status) || WEXITSTATUS(t->status) != 0;
+    if (failed && !t->told)
+        record_failure(t);
+    if (t->log >= 0)
+        close(t->log);
+    return 0;
+}
+
+/* ---- the beginning ---- */
+
+static int env_number(const char *name)
+{
+    int64_t n;
+    const char *value = getenv(name);
+    return value && dt_parse_int64(value, &n) == 0 && n >= 0 && n < 1000000 ? (int)n : -1;
+}
+
+static struct json_object *read_launch(const char *arg, struct dt_error *e)
+{
+    if (arg[0] != '@')
+        return dt_json_parse(arg, "description of the launch", e);
+    char *text = dt_read_file(arg + 1, (size_t)1 << 30, NULL, e);
+    struct json_object *o = text ? dt_json_parse(text, arg + 1, e) : NULL;
+    free(text);
+    return o;
+}
+
+static bool is_background(struct json_object *launch, const char *role)
+{
+    struct json_object *roles = dt_json_get(launch, "roles");
+    for (size_t i = 0; roles && i < json_object_array_length(roles); i++) {
+        struct json_object *r = json_object_array_get_idx(roles, i);
+        if (strcmp(dt_json_str(r, "name", ""), role) == 0)
+            return dt_json_bool(r, "background", false);
+    }
+    return false;
+}
+
+static int prepare(struct task *t, struct json_object *launch, struct dt_error *e)
+{
+    struct dt_strv env = DT_STRV_INIT;
+    const char *node = getenv("SLURMD_NODENAME");
+    int local = env_number("SLURM_LOCALID"), restarts = env_number("SLURM_RESTART_COUNT");
+    t->rank = env_number("SLURM_PROCID");
+    t->launch = (int)dt_json_int(launch, "number", 0);
+    t->dir = dt_xstrdup(dt_json_str(launch, "dir", "."));
+    t->node = dt_xstrdup(node ? node : "?");
+    t->controlled = is_background(launch, t->role);
+    dt_strv_addv(&env, environ);
+    if (dt_task_env(launch, t->role, t->rank, local < 0 ? 0 : local, restarts < 0 ? 0 : restarts,
+                    &env, e) < 0) {
+        dt_strv_free(&env);
+        return -1;
+    }
+    environ = env.v; /* kept to the end of the process */
+    return 0;
+}
+
+static void release(struct task *t)
+{
+    for (int i = 0; i < LAST_LINES; i++)
+        free(t->tail.lines[i]);
+    dt_buf_free(&t->tail.part[0]);
+    dt_buf_free(&t->tail.part[1]);
+    free(t->dir);
+    free(t->node);
+}
+
+int dt_task_main(int argc, char **argv)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    struct task t = {.log = -1, .in = {-1, -1}};
+    int rc = -1;
+    if (argc < 3) {
+        fputs("dt-launch: --task ROLE LAUNCH PROGRAM is for dt-launch's own use in a job step\n",
+              stderr);
+        return 2;
+    }
+    t.role = argv[0];
+    struct json_object *launch = read_launch(argv[1], &e);
+    if (launch && prepare(&t, launch, &e) == 0)
+        rc = run_task(&t, argv + 2, &e);
+    if (rc < 0)
+        fprintf(stderr, "dt-launch: %s\n", e.text);
+    json_object_put(launch);
+    dt_error_clear(&e);
+    release(&t);
+    return rc < 0 ? 2 : t.dismissed ? 0 : end_like(t.status);
+}

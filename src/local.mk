@@ -1,0 +1,42 @@
+# The library that the tools and tests link: a folder a part.
+noinst_LIBRARIES += libdt.a
+
+libdt_a_CFLAGS = $(AM_CFLAGS) $(JSON_C_CFLAGS) $(GSL_CFLAGS) $(MUPARSER_CFLAGS)
+libdt_a_SOURCES = \
+	src/util/util.h src/util/error.c src/util/mem.c src/util/buf.c src/util/strv.c \
+	src/util/text.c src/util/json.c src/util/file.c src/util/proc.c src/util/table.c
+
+libdt_a_SOURCES += \
+	src/space/space.h src/space/param.c src/space/constraint.c src/space/space.c \
+	src/space/cluster.h src/space/cluster.c
+
+libdt_a_SOURCES += \
+	src/expand/carrier.h src/expand/carrier.c src/expand/expand.h src/expand/job.c src/expand/shape.c \
+	src/expand/generate.c src/expand/expand.c
+
+libdt_a_SOURCES += src/spec/spec.h src/spec/spec.c src/spec/merge.c
+
+libdt_a_SOURCES += \
+	src/optimizer/optimizer.h src/optimizer/algorithms.h src/optimizer/optimizer.c \
+	src/optimizer/random.c src/optimizer/grid.c src/stopping/stopping.h src/stopping/stopping.c
+
+libdt_a_SOURCES += \
+	src/tuner/tuner.h src/tuner/event.c src/tuner/study.c src/tuner/decide.c src/tuner/journal.c \
+	src/tuner/run.c src/tuner/setup.h src/tuner/setup.c
+
+libdt_a_SOURCES += \
+	src/backend/backend.h src/backend/slurm_private.h src/backend/slurm.c src/backend/slurm_jobs.c \
+	src/backend/slurm_cluster.c src/backend/slurm_submit.c src/backend/records.c src/backend/replay.c
+
+libdt_a_SOURCES += src/report/report.h src/report/text.c src/report/data.c
+
+libdt_a_SOURCES += \
+	src/spec/submission.h src/spec/submission_private.h src/spec/submission.c \
+	src/spec/sbatch_options.c src/spec/directives.c src/spec/batch_script.c \
+	src/spec/option_reader.c
+
+LIBDT_LIBS = libdt.a $(JSON_C_LIBS) $(GSL_LIBS) $(MUPARSER_LIBS) $(CSV_LIBS) $(SLURM_LIBS) -lm
+
+libdt_a_SOURCES += \
+	src/launch/launch.h src/launch/plan.c src/launch/ports.c src/launch/env.c src/launch/shim.c \
+	src/launch/steps.c src/launch/task.c src/launch/batch.c

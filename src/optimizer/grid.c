@@ -1,0 +1,58 @@
+/* Grid search: every point of an enumerated space in order; of a larger one a grid with a few levels for each
+ * parameter that has more. */
+#include "optimizer/algorithms.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t levels_of(const struct dt_param *p, const struct dt_context *ctx)
+{
+    double n = dt_param_count(p);
+    return n <= (double)ctx->grid_levels ? (size_t)n : ctx->grid_levels;
+}
+
+static double level(const struct dt_param *p, size_t i, size_t n, const struct dt_context *ctx)
+{
+    if (dt_param_count(p) <= (double)ctx->grid_levels)
+        return dt_param_nth(p, i);
+    return dt_param_at(p, (double)i / (double)(n - 1));
+}
+
+static int suggest_coarse(const struct dt_context *ctx, double *x)
+{
+    const struct dt_space *s = ctx->space;
+    size_t *digit = dt_xcalloc(s->n, sizeof(*digit));
+    int rc = 0;
+    for (bool more = true; more && !rc;) {
+        for (size_t i = 0; i < s->n; i++)
+            x[i] = level(&s->params[i], digit[i], levels_of(&s->params[i], ctx), ctx);
+        rc = dt_space_allows(s, x, NULL) && !dt_context_tried(ctx, x);
+        more = false;
+        for (size_t i = s->n; i-- > 0 && !more;) {
+            more = ++digit[i] < levels_of(&s->params[i], ctx);
+            if (!more)
+                digit[i] = 0;
+        }
+    }
+    free(digit);
+    return rc;
+}
+
+static int suggest(void *cache, const struct dt_context *ctx, double *x, struct dt_error *e)
+{
+    const struct dt_space *s = ctx->space;
+    (void)cache;
+    (void)e;
+    if (!s->enumerated)
+        return suggest_coarse(ctx, x);
+    for (size_t i = 0; i < s->npoints; i++) {
+        const double *p = s->points + i * s->n;
+        if (!dt_context_tried(ctx, p)) {
+            memcpy(x, p, s->n * sizeof(double));
+            return 1;
+        }
+    }
+    return 0;
+}
+
+const struct dt_optimizer_ops dt_grid = {"grid", NULL, NULL, suggest};

@@ -1,0 +1,66 @@
+#include "optimizer/optimizer.h"
+#include "optimizer/algorithms.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const dt_status_names[] = {"pending", "ok", "failed", "censored", "void"};
+
+static const struct dt_optimizer_ops *const algorithms[] = {&dt_random, &dt_grid};
+
+struct dt_optimizer {
+    const struct dt_optimizer_ops *ops;
+    void *cache;
+};
+
+struct dt_optimizer *dt_optimizer_new(const char *name, const struct dt_space *space, uint64_t seed,
+                                      struct dt_error *e)
+{
+    for (size_t i = 0; i < sizeof(algorithms) / sizeof(*algorithms); i++) {
+        if (strcmp(algorithms[i]->name, name) != 0)
+            continue;
+        struct dt_optimizer *o = dt_xcalloc(1, sizeof(*o));
+        o->ops = algorithms[i];
+        o->cache = o->ops->create ? o->ops->create(space, seed) : NULL;
+        return o;
+    }
+    dt_fail(e, "there is no search algorithm \"%s\"", name);
+    return NULL;
+}
+
+int dt_optimizer_suggest(struct dt_optimizer *o, const struct dt_context *ctx, double *x,
+                         struct dt_error *e)
+{
+    return o->ops->suggest(o->cache, ctx, x, e);
+}
+
+void dt_optimizer_free(struct dt_optimizer *o)
+{
+    if (!o)
+        return;
+    if (o->ops->destroy)
+        o->ops->destroy(o->cache);
+    free(o);
+}
+
+bool dt_context_tried(const struct dt_context *ctx, const double *x)
+{
+    for (size_t i = 0; i < ctx->nobs; i++)
+        if (dt_config_equal(ctx->obs[i].x, x, ctx->space->n))
+            return true;
+    return false;
+}
+
+int dt_context_best(const struct dt_context *ctx)
+{
+    int best = -1;
+    for (size_t i = 0; i < ctx->nobs; i++) {
+        const struct dt_observation *o = &ctx->obs[i];
+        if (o->status != DT_STATUS_OK)
+            continue;
+        if (best < 0 || (ctx->maximize ? o->value > ctx->obs[best].value
+                                       : o->value < ctx->obs[best].value))
+            best = (int)i;
+    }
+    return best;
+}

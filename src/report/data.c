@@ -1,0 +1,97 @@
+#include "report/report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void add_number(struct json_object *o, const char *key, double x)
+{
+    json_object_object_add(o, key, isfinite(x) ? dt_json_number(x) : NULL);
+}
+
+static struct json_object *trial_json(const struct dt_study *s, const struct dt_trial *t)
+{
+    struct json_object *o = json_object_new_object(), *metrics = json_object_new_object();
+    json_object_object_add(o, "trial", json_object_new_int(t->id));
+    json_object_object_add(o, "config", dt_config_to_json(s->space, t->x));
+    json_object_object_add(o, "why", json_object_new_string(t->why));
+    json_object_object_add(o, "status", json_object_new_string(dt_status_names[t->status]));
+    json_object_object_add(o, "cause", t->state == DT_TRIAL_ENDED
+                                           ? json_object_new_string(dt_cause_names[t->cause])
+                                           : NULL);
+    add_number(o, "value", t->value);
+    add_number(o, "queue_s", t->wait_s);
+    add_number(o, "startup_s", t->startup_s);
+    add_number(o, "run_s", t->run_s);
+    add_number(o, "billing", t->billing);
+    json_object_object_add(o, "runs", json_object_new_int(t->run));
+    json_object_object_add(o, "job", json_object_new_int64(t->job));
+    for (size_t i = 0; i < t->nmetrics; i++)
+        add_number(metrics, t->metrics[i].name, t->metrics[i].last);
+    json_object_object_add(o, "metrics", metrics);
+    if (t->text)
+        json_object_object_add(o, "text", json_object_new_string(t->text));
+    return o;
+}
+
+struct json_object *dt_report_json(const struct dt_study *s, const char *name)
+{
+    struct json_object *o = json_object_new_object(), *trials = json_object_new_array();
+    const struct dt_trial *best = dt_study_best(s), *base = dt_study_baseline(s);
+    char *objective = dt_spec_objective_text(s->spec);
+    double run = 0, wait = 0, billed = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct dt_trial *t = &s->trials[i];
+        json_object_array_add(trials, trial_json(s, t));
+        run += isfinite(t->run_s) ? t->run_s : 0;
+        wait += isfinite(t->wait_s) ? t->wait_s : 0;
+        billed += isfinite(t->run_s * t->billing) ? t->run_s * t->billing : 0;
+    }
+    struct json_object *cost = json_object_new_object();
+    json_object_object_add(cost, "trials", json_object_new_int64((int64_t)s->n));
+    add_number(cost, "elapsed_s", s->t_last - s->t_first);
+    add_number(cost, "run_s", run);
+    add_number(cost, "queue_s", wait);
+    add_number(cost, "billed_s", billed);
+    json_object_object_add(o, "version", json_object_new_int(1));
+    json_object_object_add(o, "study", json_object_new_string(name));
+    json_object_object_add(o, "objective", json_object_new_string(objective));
+    json_object_object_add(o, "goal", json_object_new_string(s->spec->maximize ? "maximize" : "minimize"));
+    json_object_object_add(o, "complete", json_object_new_boolean(s->complete));
+    json_object_object_add(o, "stop_reason", s->stop_reason ? json_object_new_string(s->stop_reason) : NULL);
+    json_object_object_add(o, "best", best ? trial_json(s, best) : NULL);
+    json_object_object_add(o, "submitted", base ? trial_json(s, base) : NULL);
+    add_number(o, "gain", !best || !base ? NAN
+                          : s->spec->maximize ? best->value / base->value
+                                              : base->value / best->value);
+    json_object_object_add(o, "cost", cost);
+    json_object_object_add(o, "trials", trials);
+    free(objective);
+    return o;
+}
+
+void dt_report_csv(FILE *f, const struct dt_study *s)
+{
+    fputs("trial", f);
+    for (size_t i = 0; i < s->space->n; i++)
+        fprintf(f, ",%s", s->space->params[i].name);
+    fputs(",status,cause,value,queue_s,startup_s,run_s,billing\n", f);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct dt_trial *t = &s->trials[i];
+        const double numbers[] = {t->value, t->wait_s, t->startup_s, t->run_s, t->billing};
+        fprintf(f, "%d", t->id);
+        for (size_t j = 0; j < s->space->n; j++) {
+            char *text = isnan(t->x[j]) ? dt_xstrdup("") : dt_param_text(&s->space->params[j], t->x[j]);
+            fprintf(f, strpbrk(text, ",\"\n") ? ",\"%s\"" : ",%s", text);
+            free(text);
+        }
+        fprintf(f, ",%s,%s", dt_status_names[t->status],
+                t->state == DT_TRIAL_ENDED ? dt_cause_names[t->cause] : "");
+        for (size_t j = 0; j < sizeof(numbers) / sizeof(*numbers); j++) {
+            char *text = isfinite(numbers[j]) ? dt_format_double(numbers[j]) : dt_xstrdup("");
+            fprintf(f, ",%s", text);
+            free(text);
+        }
+        fputc('\n', f);
+    }
+}

@@ -1,0 +1,199 @@
+#include "report/report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_time(const struct dt_study *s)
+{
+    return s->spec->objective == DT_OBJECTIVE_TIME || s->spec->objective == DT_OBJECTIVE_TURNAROUND;
+}
+
+/* A value of the objective as people read it. Caller frees. */
+static char *value_text(const struct dt_study *s, double x)
+{
+    if (!isfinite(x))
+        return dt_xstrdup("-");
+    return is_time(s) ? dt_xasprintf("%.2f s", x) : dt_xasprintf("%.5g", x);
+}
+
+static char *seconds_text(double x)
+{
+    return isfinite(x) ? dt_xasprintf("%.1f s", x) : dt_xstrdup("-");
+}
+
+void dt_report_intro(FILE *f, const struct dt_setup *setup, const char *study, const char *dir)
+{
+    const struct dt_spec *spec = setup->spec;
+    char *objective = dt_spec_objective_text(spec), *space = dt_space_describe(setup->space);
+    char *submitted = dt_config_text(setup->space, setup->submitted);
+    fprintf(f, "dt-tune %s: study %s of %s, records in %s\n", DT_VERSION, study, setup->job.name, dir);
+    fprintf(f, "objective: %s, search: %s (seed %lu), %zu trial%s at a time\n", objective, spec->algorithm,
+            (unsigned long)spec->seed, spec->parallel, spec->parallel == 1 ? "" : "s");
+    fprintf(f, "as submitted: %s\n", submitted);
+    fprintf(f, "search space:\n%s  %s\n", space, setup->why_layout);
+    if (setup->cluster)
+        fprintf(f, "cluster: partition %s, %zu nodes\n", setup->cluster->partition,
+                dt_cluster_nodes(setup->cluster));
+    fprintf(f, "stops: best improved by no more than %.3g %% over %zu configurations (from %zu on), or after %zu\n\n",
+            100 * spec->min_improve, spec->window, spec->min_configs, spec->max_configs);
+    fprintf(f, "trial      queue        run  objective       best  configuration\n");
+    fflush(f);
+    free(objective);
+    free(space);
+    free(submitted);
+}
+
+static void print_lines_indented(FILE *f, const char *text)
+{
+    for (const char *s = text; s && *s;) {
+        size_t n = strcspn(s, "\n");
+        fprintf(f, "       | %.*s\n", (int)n, s);
+        s += n + (s[n] == '\n');
+    }
+}
+
+static void print_ended(FILE *f, const struct dt_study *s, const struct dt_trial *t)
+{
+    const struct dt_trial *best = dt_study_best(s);
+    char *wait = seconds_text(t->wait_s), *run = seconds_text(t->run_s);
+    char *value = value_text(s, t->value), *top = value_text(s, best ? best->value : NAN);
+    char *config = dt_config_text(s->space, t->x);
+    bool first = s->submitted && t->id == 1;
+    fprintf(f, "%5d %10s %10s %10s %10s  %s%s%s", t->id, wait, run, value, top, config,
+            first ? " (as submitted)" : "", best == t ? " *" : "");
+    if (t->cause == DT_CAUSE_TARGET)
+        fputs(" (target reached)", f);
+    else if (t->cause == DT_CAUSE_EXIT && t->signal)
+        fprintf(f, "  failed: signal %d", t->signal);
+    else if (t->cause == DT_CAUSE_EXIT)
+        fprintf(f, "  failed: exit code %d", t->exit_code);
+    else if (t->cause != DT_CAUSE_OK)
+        fprintf(f, "  %s: %s", t->status == DT_STATUS_FAILED ? "failed" : "ended", dt_cause_names[t->cause]);
+    fputc('\n', f);
+    if (t->cause != DT_CAUSE_OK && t->cause != DT_CAUSE_TARGET)
+        print_lines_indented(f, t->text);
+    free(wait);
+    free(run);
+    free(value);
+    free(top);
+    free(config);
+}
+
+void dt_report_event(FILE *f, const struct dt_study *s, const struct dt_event *ev)
+{
+    const struct dt_trial *t = dt_study_trial(s, ev->trial);
+    switch (ev->kind) {
+    case DT_EVENT_ENDED:
+        if (t->state == DT_TRIAL_ENDED)
+            print_ended(f, s, t);
+        else
+            fprintf(f, "%5d run %d ended (%s), no fault of the configuration: it is repeated\n", t->id,
+                    ev->run, dt_cause_names[ev->cause]);
+        break;
+    case DT_EVENT_DEFERRED:
+        fprintf(f, "%5d waits: %s\n", t->id, ev->text);
+        break;
+    case DT_EVENT_RESUMED:
+        fprintf(f, "resumed with %zu trials, %zu of them finished\n", s->n, s->nfinished);
+        break;
+    default:
+        return;
+    }
+    fflush(f);
+}
+
+void dt_report_trials(FILE *f, const struct dt_study *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->trials[i].state == DT_TRIAL_ENDED)
+            print_ended(f, s, &s->trials[i]);
+}
+
+static int by_value(const void *a, const void *b, void *arg)
+{
+    const struct dt_study *s = arg;
+    const struct dt_trial *x = *(const struct dt_trial *const *)a, *y = *(const struct dt_trial *const *)b;
+    double d = s->spec->maximize ? y->value - x->value : x->value - y->value;
+    return d < 0 ? -1 : d > 0 ? 1 : x->id - y->id;
+}
+
+#define TOP 5
+
+static void print_top(FILE *f, const struct dt_study *s)
+{
+    const struct dt_trial **v = dt_xcalloc(s->n, sizeof(*v));
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->trials[i].status == DT_STATUS_OK)
+            v[n++] = &s->trials[i];
+    qsort_r(v, n, sizeof(*v), by_value, (void *)s);
+    fprintf(f, "\nthe best:\n");
+    for (size_t i = 0; i < n && i < TOP; i++) {
+        char *value = value_text(s, v[i]->value), *config = dt_config_text(s->space, v[i]->x);
+        fprintf(f, "%3zu. trial %-3d %10s  %s\n", i + 1, v[i]->id, value, config);
+        free(value);
+        free(config);
+    }
+    free(v);
+}
+
+static void print_gain(FILE *f, const struct dt_study *s)
+{
+    const struct dt_trial *best = dt_study_best(s), *base = dt_study_baseline(s);
+    if (!base || base->status != DT_STATUS_OK) {
+        fprintf(f, "gain: unknown, the job as submitted did not end well\n");
+        return;
+    }
+    char *from = value_text(s, base->value), *to = value_text(s, best->value);
+    if (best == base)
+        fprintf(f, "gain: none, the job as submitted is the best that was found (%s)\n", to);
+    else if (base->value > 0 && best->value > 0)
+        fprintf(f, "gain: %s as submitted, %s now: %.2f x\n", from, to,
+                s->spec->maximize ? best->value / base->value : base->value / best->value);
+    else
+        fprintf(f, "gain: %s as submitted, %s now\n", from, to);
+    free(from);
+    free(to);
+}
+
+static void print_cost(FILE *f, const struct dt_study *s)
+{
+    double run = 0, wait = 0, billed = 0;
+    size_t failed = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct dt_trial *t = &s->trials[i];
+        run += isfinite(t->run_s) ? t->run_s : 0;
+        wait += isfinite(t->wait_s) ? t->wait_s : 0;
+        billed += isfinite(t->run_s * t->billing) ? t->run_s * t->billing : 0;
+        failed += t->state == DT_TRIAL_ENDED && t->status == DT_STATUS_FAILED;
+    }
+    char *all = dt_format_duration(s->t_last - s->t_first), *running = dt_format_duration(run);
+    char *waiting = dt_format_duration(wait);
+    fprintf(f, "cost of the search: %zu trials (%zu failed) in %s; %s running, %s in the queue, %.0f billed seconds\n",
+            s->n, failed, all, running, waiting, billed);
+    free(all);
+    free(running);
+    free(waiting);
+}
+
+void dt_report_final(FILE *f, const struct dt_study *s, const char *best_sh)
+{
+    const struct dt_trial *best = dt_study_best(s);
+    fprintf(f, "\nstopped: %s\n", s->stop_reason ? s->stop_reason : "not yet");
+    if (best) {
+        char *config = dt_config_text(s->space, best->x);
+        print_top(f, s);
+        fputc('\n', f);
+        print_gain(f, s);
+        print_cost(f, s);
+        fprintf(f, "best configuration: %s\n", config);
+        if (best_sh)
+            fprintf(f, "submit it with: sbatch %s\n", best_sh);
+        free(config);
+    } else {
+        fprintf(f, "no trial succeeded; the last lines of the first failures are above, all output is in trials/*/output.log\n");
+        print_cost(f, s);
+    }
+    fflush(f);
+}

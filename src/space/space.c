@@ -1,0 +1,282 @@
+#include "space/space.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int dt_space_index(const struct dt_space *s, const char *name)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->params[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+double dt_space_value(const struct dt_space *s, const double *x, const char *name, double fallback)
+{
+    int i = dt_space_index(s, name);
+    return i < 0 || isnan(x[i]) ? fallback : x[i];
+}
+
+const char *dt_space_label(const struct dt_space *s, const double *x, const char *name)
+{
+    int i = dt_space_index(s, name);
+    for (size_t j = 0; i >= 0 && s->params[i].labels && j < s->params[i].nvalues; j++)
+        if (s->params[i].values[j] == x[i])
+            return s->params[i].labels[j];
+    return NULL;
+}
+
+bool dt_config_equal(const double *a, const double *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (a[i] != b[i] && !(isnan(a[i]) && isnan(b[i])))
+            return false;
+    return true;
+}
+
+bool dt_space_allows(const struct dt_space *s, const double *x, const char **why)
+{
+    const char *reason = NULL;
+    for (size_t i = 0; i < s->nconstraints && !reason; i++)
+        if (!dt_constraint_holds(s->constraints[i], x))
+            reason = dt_constraint_text(s->constraints[i]);
+    if (!reason && s->filter)
+        reason = s->filter(s->filter_arg, s, x);
+    if (why)
+        *why = reason;
+    return !reason;
+}
+
+static void exclude(struct dt_space *s, const char *reason)
+{
+    for (size_t i = 0; i < s->nexclusions; i++) {
+        if (strcmp(s->exclusions[i].reason, reason) == 0) {
+            s->exclusions[i].count++;
+            return;
+        }
+    }
+    s->exclusions = dt_xrealloc(s->exclusions, s->nexclusions + 1, sizeof(*s->exclusions));
+    s->exclusions[s->nexclusions++] = (struct dt_exclusion){dt_xstrdup(reason), 1};
+}
+
+/* Takes x into points[] if it is allowed; else counts the reason. */
+static void offer(struct dt_space *s, const double *x, size_t *room)
+{
+    const char *why;
+    if (!dt_space_allows(s, x, &why)) {
+        exclude(s, why);
+        return;
+    }
+    if (s->npoints == *room) {
+        *room = *room ? *room * 2 : 64;
+        s->points = dt_xrealloc(s->points, *room * s->n, sizeof(double));
+    }
+    memcpy(s->points + s->npoints++ * s->n, x, s->n * sizeof(double));
+}
+
+/* Every point of the product, the last parameter turning fastest. */
+static void enumerate(struct dt_space *s)
+{
+    size_t *digit = dt_xcalloc(s->n, sizeof(*digit)), room = 0;
+    double *x = dt_xcalloc(s->n, sizeof(*x));
+    for (bool more = true; more;) {
+        for (size_t i = 0; i < s->n; i++)
+            x[i] = dt_param_nth(&s->params[i], digit[i]);
+        offer(s, x, &room);
+        more = false;
+        for (size_t i = s->n; i-- > 0 && !more;) {
+            more = (double)++digit[i] < dt_param_count(&s->params[i]);
+            if (!more)
+                digit[i] = 0;
+        }
+    }
+    free(digit);
+    free(x);
+}
+
+static int refuse_empty(const struct dt_space *s, struct dt_error *e)
+{
+    struct dt_buf b = DT_BUF_INIT;
+    for (size_t i = 0; i < s->nexclusions; i++)
+        dt_buf_addf(&b, "%s%zu excluded by \"%s\"", i ? ", " : "", s->exclusions[i].count,
+                    s->exclusions[i].reason);
+    dt_fail(e, "the search space is empty: %s; widen the ranges or loosen the constraints",
+            b.s ? b.s : "no candidate");
+    dt_buf_free(&b);
+    return -1;
+}
+
+struct dt_space *dt_space_new(const struct dt_param *params, size_t n, const struct dt_strv *constraints,
+                              const struct dt_fact *facts, size_t nfacts, dt_space_filter *filter,
+                              void *filter_arg, const double *candidates, size_t ncandidates,
+                              struct dt_error *e)
+{
+    struct dt_space *s = dt_xcalloc(1, sizeof(*s));
+    s->params = dt_xcalloc(n, sizeof(*s->params));
+    s->n = n;
+    s->filter = filter;
+    s->filter_arg = filter_arg;
+    s->product = 1;
+    for (size_t i = 0; i < n; i++) {
+        dt_param_copy(&s->params[i], &params[i]);
+        s->product *= dt_param_count(&params[i]);
+    }
+    s->constraints = dt_xcalloc(constraints->n, sizeof(*s->constraints));
+    for (size_t i = 0; i < constraints->n; i++) {
+        struct dt_constraint *c =
+            dt_constraint_new(constraints->v[i], s->params, n, facts, nfacts, e);
+        if (!c) {
+            dt_space_free(s);
+            return NULL;
+        }
+        s->constraints[s->nconstraints++] = c;
+    }
+    size_t room = 0;
+    s->enumerated = candidates || s->product <= DT_SPACE_ENUMERATED;
+    for (size_t i = 0; i < ncandidates; i++)
+        offer(s, candidates + i * n, &room);
+    if (!candidates && s->enumerated)
+        enumerate(s);
+    if (s->enumerated && s->npoints == 0) {
+        refuse_empty(s, e);
+        dt_space_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+void dt_space_free(struct dt_space *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n; i++)
+        dt_param_free(&s->params[i]);
+    for (size_t i = 0; i < s->nconstraints; i++)
+        dt_constraint_free(s->constraints[i]);
+    for (size_t i = 0; i < s->nexclusions; i++)
+        free(s->exclusions[i].reason);
+    free(s->params);
+    free(s->constraints);
+    free(s->exclusions);
+    free(s->points);
+    free(s);
+}
+
+struct json_object *dt_config_to_json(const struct dt_space *s, const double *x)
+{
+    struct json_object *o = json_object_new_object();
+    for (size_t i = 0; i < s->n; i++) {
+        const struct dt_param *p = &s->params[i];
+        struct json_object *v = NULL;
+        if (!isnan(x[i])) {
+            char *text = dt_param_text(p, x[i]);
+            v = p->labels ? json_object_new_string(text) : dt_json_number(x[i]);
+            free(text);
+        }
+        json_object_object_add(o, p->name, v);
+    }
+    return o;
+}
+
+static int value_from_json(const struct dt_param *p, struct json_object *v, double *x, struct dt_error *e)
+{
+    if (!v) {
+        *x = NAN;
+        return 0;
+    }
+    for (size_t i = 0; p->labels && i < p->nvalues; i++) {
+        if (json_object_is_type(v, json_type_string) &&
+            strcmp(json_object_get_string(v), p->labels[i]) == 0) {
+            *x = p->values[i];
+            return 0;
+        }
+    }
+    bool number = json_object_is_type(v, json_type_int) || json_object_is_type(v, json_type_double);
+    if (number && p->kind != DT_PARAM_LABEL) {
+        *x = json_object_get_double(v);
+        return isfinite(*x) ? 0 : dt_fail(e, "\"%s\": not a finite number", p->name);
+    }
+    if (json_object_is_type(v, json_type_string) && p->kind != DT_PARAM_LABEL) {
+        uint64_t mib; /* a memory size outside the list, of the job as submitted */
+        if (p->labels && dt_parse_mem(json_object_get_string(v), &mib) == 0) {
+            *x = (double)mib;
+            return 0;
+        }
+    }
+    return dt_fail(e, "\"%s\": %s is not one of its values", p->name, json_object_to_json_string(v));
+}
+
+int dt_config_from_json(const struct dt_space *s, struct json_object *o, double *x, struct dt_error *e)
+{
+    if (!json_object_is_type(o, json_type_object))
+        return dt_fail(e, "a configuration must be an object like {\"ps\": 1, \"workers\": 4}");
+    json_object_object_foreach(o, key, unused)
+    {
+        (void)unused;
+        if (dt_space_index(s, key) < 0)
+            return dt_fail(e, "configuration: \"%s\" is not a parameter of the space", key);
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        struct json_object *v = NULL;
+        if (!json_object_object_get_ex(o, s->params[i].name, &v))
+            return dt_fail(e, "configuration: \"%s\" is missing", s->params[i].name);
+        if (value_from_json(&s->params[i], v, &x[i], e) < 0)
+            return dt_fail_at(e, "configuration");
+    }
+    return 0;
+}
+
+char *dt_config_text(const struct dt_space *s, const double *x)
+{
+    struct dt_buf b = DT_BUF_INIT;
+    for (size_t i = 0; i < s->n; i++) {
+        if (isnan(x[i]))
+            continue;
+        char *text = dt_param_text(&s->params[i], x[i]);
+        dt_buf_addf(&b, "%s%s=%s", b.len ? " " : "", s->params[i].name, text);
+        free(text);
+    }
+    return dt_buf_take(&b);
+}
+
+static void describe_param(struct dt_buf *b, const struct dt_param *p)
+{
+    dt_buf_addf(b, "  %-14s ", p->name);
+    if (p->values) {
+        for (size_t i = 0; i < p->nvalues; i++) {
+            char *text = dt_param_text(p, p->values[i]);
+            dt_buf_addf(b, "%s%s", i ? ", " : "", text);
+            free(text);
+        }
+    } else {
+        char *low = dt_format_double(p->low), *high = dt_format_double(p->high);
+        dt_buf_addf(b, "%s .. %s", low, high);
+        if (p->step > 0 && !(p->kind == DT_PARAM_INT && p->step == 1)) {
+            char *step = dt_format_double(p->step);
+            dt_buf_addf(b, " by %s", step);
+            free(step);
+        }
+        free(low);
+        free(high);
+    }
+    dt_buf_add(b, p->log ? " (log scale)\n" : "\n");
+}
+
+char *dt_space_describe(const struct dt_space *s)
+{
+    struct dt_buf b = DT_BUF_INIT;
+    for (size_t i = 0; i < s->n; i++)
+        describe_param(&b, &s->params[i]);
+    for (size_t i = 0; i < s->nconstraints; i++)
+        dt_buf_addf(&b, "  subject to     %s\n", dt_constraint_text(s->constraints[i]));
+    if (s->enumerated)
+        dt_buf_addf(&b, "  %zu configurations\n", s->npoints);
+    else if (isfinite(s->product))
+        dt_buf_addf(&b, "  up to %.4g configurations\n", s->product);
+    else
+        dt_buf_add(&b, "  infinitely many configurations (a parameter is continuous)\n");
+    for (size_t i = 0; i < s->nexclusions; i++)
+        dt_buf_addf(&b, "  %zu excluded: %s\n", s->exclusions[i].count, s->exclusions[i].reason);
+    return dt_buf_take(&b);
+}

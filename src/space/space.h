@@ -1,0 +1,114 @@
+/* space: parameters with domains, constraints over them, and the configurations that are allowed.
+ *
+ * A configuration is a vector of doubles, one a parameter: the number itself, for a text choice the index of
+ * its label; NaN stands for "as the user's script has it" (only the job as submitted has such). */
+#ifndef DT_SPACE_H
+#define DT_SPACE_H
+
+#include "util/util.h"
+
+enum dt_param_kind { DT_PARAM_INT, DT_PARAM_FLOAT, DT_PARAM_LABEL };
+
+struct dt_param {
+    char *name;
+    enum dt_param_kind kind;
+    bool hyper;       /* a hyperparameter; else part of the DT configuration */
+    bool log;         /* searched on a logarithmic scale */
+    double low, high; /* bounds, inclusive */
+    double step;      /* grid from low; 0: every double in between (float only) */
+    /* An explicit list of values, in the user's order; then low, high and step are unused. */
+    size_t nvalues;
+    double *values; /* the number; for DT_PARAM_LABEL its index */
+    char **labels;  /* how the user wrote it ("2G", "adam"); NULL for plain numbers */
+};
+
+void dt_param_free(struct dt_param *p); /* what it points to, not itself */
+void dt_param_copy(struct dt_param *to, const struct dt_param *from);
+/* Number of values; INFINITY for a continuous one. */
+double dt_param_count(const struct dt_param *p);
+/* Value number i (0-based) of a finite domain. */
+double dt_param_nth(const struct dt_param *p, size_t i);
+/* The value nearest to the point u of [0,1] on the parameter's own scale. */
+double dt_param_at(const struct dt_param *p, double u);
+bool dt_param_contains(const struct dt_param *p, double x);
+/* The value that a text stands for: a label, a number, a size; must be in the domain. */
+int dt_param_parse(const struct dt_param *p, const char *text, double *x, struct dt_error *e);
+/* The value as text. Caller frees. */
+char *dt_param_text(const struct dt_param *p, double x);
+
+/* Why a configuration cannot run, beyond constraints: NULL if it can; else a reason that is the same text for
+ * the same kind of exclusion, so that exclusions can be counted. `arg` is the filter's own. */
+struct dt_space;
+typedef const char *dt_space_filter(void *arg, const struct dt_space *s, const double *x);
+
+struct dt_exclusion {
+    char *reason;
+    size_t count;
+};
+
+struct dt_space {
+    struct dt_param *params;
+    size_t n;
+    struct dt_constraint **constraints;
+    size_t nconstraints;
+    dt_space_filter *filter;
+    void *filter_arg;
+    double product;      /* size before constraints; INFINITY where a parameter is continuous */
+    bool enumerated;     /* points[] holds every allowed configuration */
+    double *points;      /* npoints rows of n */
+    size_t npoints;
+    struct dt_exclusion *exclusions;
+    size_t nexclusions;
+};
+
+/* Largest product that is enumerated. */
+#define DT_SPACE_ENUMERATED 100000
+
+/* A named constant that constraints may use ("cluster_nodes"). */
+struct dt_fact {
+    const char *name;
+    double value;
+};
+
+/* Builds the space: copies the parameters, compiles the constraints (muParser expressions over parameters, facts
+ * and quoted labels), enumerates where that is possible. `candidates` is an optional list of ncandidates
+ * rows which alone are allowed. An empty space is an error that says what excluded how many. */
+struct dt_space *dt_space_new(const struct dt_param *params, size_t n, const struct dt_strv *constraints,
+                              const struct dt_fact *facts, size_t nfacts, dt_space_filter *filter,
+                              void *filter_arg, const double *candidates, size_t ncandidates,
+                              struct dt_error *e);
+void dt_space_free(struct dt_space *s);
+
+/* Whether x is allowed by constraints and filter; the reason (borrowed) if not. Domains are not checked. */
+bool dt_space_allows(const struct dt_space *s, const double *x, const char **why);
+/* Index of the parameter, or -1. */
+int dt_space_index(const struct dt_space *s, const char *name);
+/* x's value for a parameter, or the fallback where there is no such parameter or it is NaN. */
+double dt_space_value(const struct dt_space *s, const double *x, const char *name, double fallback);
+/* x's label for a parameter of labels, or NULL where there is no such parameter or it is NaN. Borrowed. */
+const char *dt_space_label(const struct dt_space *s, const double *x, const char *name);
+/* Equality of two configurations of n values, NaN equal to NaN. */
+bool dt_config_equal(const double *a, const double *b, size_t n);
+
+/* {"ps":2,"opt":"adam"}; NaN is null. */
+struct json_object *dt_config_to_json(const struct dt_space *s, const double *x);
+/* Every parameter must be there and nothing else; null is NaN. Domains are not checked, labels are. */
+int dt_config_from_json(const struct dt_space *s, struct json_object *o, double *x, struct dt_error *e);
+/* "ps=2 workers=4 lr=0.01". Caller frees. */
+char *dt_config_text(const struct dt_space *s, const double *x);
+/* "ps=0-4 workers=1-8 lr=1e-04..0.1 (log)", one line a parameter. Caller frees. */
+char *dt_space_describe(const struct dt_space *s);
+
+/* ---- constraints (constraint.c) ---- */
+
+struct dt_constraint;
+/* Compiles one expression of muParser's language (+ - * / ^ == != < <= && || ?: min() sqrt() ...) with % for the
+ * remainder. Every parameter is a variable, labels in quotes are numbers of their own. */
+struct dt_constraint *dt_constraint_new(const char *text, const struct dt_param *params, size_t n,
+                                        const struct dt_fact *facts, size_t nfacts, struct dt_error *e);
+/* True where it holds. A parameter that is NaN, and a result that is NaN, count as holding. */
+bool dt_constraint_holds(struct dt_constraint *c, const double *x);
+const char *dt_constraint_text(const struct dt_constraint *c);
+void dt_constraint_free(struct dt_constraint *c);
+
+#endif

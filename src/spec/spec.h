@@ -1,0 +1,76 @@
+/* spec: what the user asked for. SPEC is JSON; --dt-... options are the same in another spelling and are merged into
+ * it first, so there is one reader. Every error names the place (file and line, or the option). */
+#ifndef DT_SPEC_H
+#define DT_SPEC_H
+
+#include "space/space.h"
+#include "spec/submission.h"
+
+enum dt_objective_kind {
+    DT_OBJECTIVE_TIME,       /* seconds from a trial's start to its end (or to the target), without queue wait */
+    DT_OBJECTIVE_TURNAROUND, /* the same with queue wait */
+    DT_OBJECTIVE_COST,       /* run time x what Slurm bills the job (TRESBillingWeights; by default its CPUs) */
+    DT_OBJECTIVE_THROUGHPUT, /* the metric "throughput" if reported, else steps a second from the metric "step" */
+    DT_OBJECTIVE_METRIC,     /* the last value of a metric that the program reports */
+};
+
+enum dt_layout_choice { DT_LAYOUT_AUTO, DT_LAYOUT_HET, DT_LAYOUT_PACKED };
+
+/* Where a measured table keeps what; see the `replay` backend. Names are columns. */
+struct dt_replay_spec {
+    struct dt_strv params, columns; /* params.v[i] stands in column columns.v[i] */
+    struct dt_strv where_columns, where_values;
+    char *objective; /* NULL: no replay section */
+    bool maximize;
+    char *duration, *status; /* or NULL */
+    struct dt_strv ok;
+};
+
+struct dt_spec {
+    struct json_object *json; /* the merged document, as journaled; owned */
+    struct dt_param *params;  /* DT parameters in the order of SPEC, then hyperparameters */
+    size_t nparams;
+    double *submitted; /* a hyperparameter's value in the job as submitted ("default"), NaN if unknown */
+    struct dt_strv constraints;
+    char *candidates; /* path of a CSV file, or NULL */
+    enum dt_layout_choice layout;
+
+    enum dt_objective_kind objective;
+    char *metric;  /* DT_OBJECTIVE_METRIC */
+    bool maximize; /* the objective is to be large */
+
+    char *target_metric; /* or NULL */
+    double target;
+    bool target_at_least; /* else at most */
+
+    char *algorithm;
+    uint64_t seed;
+    size_t max_configs, min_configs, window, max_failures, parallel, grid_levels;
+    double min_improve; /* fraction, 0.02 */
+    double deadline;    /* seconds for the whole study; INFINITY */
+
+    struct dt_replay_spec replay;
+};
+
+/* The SPEC document of a submission: the file named by --dt-tune=FILE (if any), with the other --dt-... options put in.
+ * `*text` and `*name` (caller frees) get the file's text and name for messages, or NULL. */
+struct json_object *dt_spec_merge(const struct dt_submission *s, char **text, char **name,
+                                  struct dt_error *e);
+
+/* Whether a parameter of this name belongs under "dt". */
+bool dt_spec_is_dt_name(const char *name);
+/* Puts the parameters of one configuration into the document, each with that one value, where it does not name them. */
+void dt_spec_add_config(struct json_object *doc, struct json_object *config);
+
+/* Checks the whole document. `text` (or NULL) is the text it came from, for line numbers; `name` names it.
+ * Takes its own reference to json. */
+struct dt_spec *dt_spec_parse(struct json_object *json, const char *text, const char *name,
+                              struct dt_error *e);
+/* Reads and parses a file. */
+struct dt_spec *dt_spec_read(const char *path, struct dt_error *e);
+void dt_spec_free(struct dt_spec *s);
+
+/* "time", "max:accuracy": the objective as the user writes it. Caller frees. */
+char *dt_spec_objective_text(const struct dt_spec *s);
+
+#endif

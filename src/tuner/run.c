@@ -1,0 +1,232 @@
+#include "backend/backend.h"
+#include "tuner/tuner.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct run {
+    struct dt_study *s;
+    struct dt_backend *b;
+    struct dt_journal *j;
+    const struct dt_reporter *r;
+    const volatile int *stop;
+};
+
+/* How long a wait for Slurm lasts at most when nothing in particular is due. */
+#define LONG_WAIT 3600.0
+/* How long trials that were cancelled from outside are waited for before they are written off. */
+#define INTERRUPT_GRACE 0.5
+
+/* Journal first, then state, then the user. Takes what the event owns. */
+static int record(struct run *run, struct dt_event *ev, struct dt_error *e)
+{
+    int rc = 0;
+    if (run->j) {
+        struct json_object *o = dt_event_to_json(ev);
+        rc = dt_journal_append(run->j, o, e);
+        json_object_put(o);
+    }
+    if (rc == 0)
+        rc = dt_study_apply(run->s, ev, e);
+    if (rc == 0 && run->r)
+        run->r->event(run->r->arg, run->s, ev);
+    dt_event_free(ev);
+    return rc;
+}
+
+static double now(const struct run *run)
+{
+    return run->b->ops->now(run->b->b);
+}
+
+static int perform(struct run *run, const struct dt_action *a, struct dt_error *e)
+{
+    struct dt_event ev = DT_EVENT(DT_EVENT_STOPPING);
+    struct dt_trial *t = dt_study_trial(run->s, a->trial);
+    ev.t = now(run);
+    switch (a->kind) {
+    case DT_ACTION_CREATE:
+        ev.kind = DT_EVENT_CREATED;
+        ev.trial = (int)run->s->n + 1;
+        ev.config = dt_config_to_json(run->s->space, a->x);
+        ev.text = dt_xstrdup(a->why);
+        return record(run, &ev, e);
+    case DT_ACTION_SUBMIT:
+        if (run->b->ops->submit(run->b->b, run->s, t, &ev, e) < 0)
+            return -1;
+        return record(run, &ev, e);
+    case DT_ACTION_CANCEL:
+        t->cancelling = true;
+        return run->b->ops->cancel(run->b->b, t, e);
+    case DT_ACTION_STOP:
+        ev.text = dt_xstrdup(a->why);
+        return record(run, &ev, e);
+    case DT_ACTION_FINISH:
+        ev.kind = DT_EVENT_FINISHED;
+        return record(run, &ev, e);
+    case DT_ACTION_NONE:
+        break;
+    }
+    return 0;
+}
+
+/* Waits until something happens or `until`, and records it. */
+static int wait_events(struct run *run, double until, struct dt_error *e)
+{
+    struct dt_event *events = NULL;
+    size_t n = 0;
+    int rc = run->b->ops->wait(run->b->b, run->s, until, &events, &n, e);
+    for (size_t i = 0; i < n; i++) {
+        struct dt_event *ev = &events[i];
+        const struct dt_trial *t = dt_study_trial(run->s, ev->trial);
+        /* what we ended ourselves is not somebody's scancel */
+        if (ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_CANCELLED && run->s->stop_reason)
+            ev->cause = run->s->interrupted ? DT_CAUSE_INTERRUPTED : DT_CAUSE_STOPPED;
+        bool stale = !t || (ev->kind == DT_EVENT_ENDED && !dt_trial_live(t));
+        if (rc < 0 || stale)
+            dt_event_free(ev);
+        else
+            rc = record(run, ev, e);
+    }
+    free(events);
+    return rc;
+}
+
+static size_t live(const struct dt_study *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        n += dt_trial_live(&s->trials[i]);
+    return n;
+}
+
+static int cancel_all(struct run *run, double grace, struct dt_error *e)
+{
+    for (size_t i = 0; i < run->s->n; i++) {
+        struct dt_trial *t = &run->s->trials[i];
+        if (!dt_trial_live(t))
+            continue;
+        t->cancelling = true;
+        if (run->b->ops->cancel(run->b->b, t, e) < 0)
+            return -1;
+    }
+    double until = now(run) + grace;
+    while (live(run->s) && now(run) < until)
+        if (wait_events(run, until, e) < 0)
+            return -1;
+    return 0;
+}
+
+/* Told to end: the time is short (Slurm's KillWait), so trials are cancelled first and written off if they do not
+ * end at once; a resume will run them again. */
+static int interrupted(struct run *run, struct dt_error *e)
+{
+    struct dt_event ev = DT_EVENT(DT_EVENT_STOPPING);
+    ev.t = now(run);
+    ev.interrupted = true;
+    ev.text = dt_xasprintf("interrupted: the tuner was told to end (signal %d)", *run->stop);
+    if (record(run, &ev, e) < 0 || cancel_all(run, INTERRUPT_GRACE, e) < 0)
+        return -1;
+    for (size_t i = 0; i < run->s->n; i++) {
+        if (!dt_trial_live(&run->s->trials[i]))
+            continue;
+        ev = (struct dt_event)DT_EVENT(DT_EVENT_ENDED);
+        ev.t = now(run);
+        ev.trial = run->s->trials[i].id;
+        ev.run = run->s->trials[i].run;
+        ev.cause = DT_CAUSE_INTERRUPTED;
+        if (record(run, &ev, e) < 0)
+            return -1;
+    }
+    ev = (struct dt_event)DT_EVENT(DT_EVENT_FINISHED);
+    ev.t = now(run);
+    return record(run, &ev, e);
+}
+
+/* A journal that already holds trials: Slurm's state is the truth about what became of them. */
+static int reconcile(struct run *run, struct json_object *limits, struct dt_error *e)
+{
+    for (size_t i = 0; i < run->s->n; i++) {
+        struct dt_trial *t = &run->s->trials[i];
+        uint32_t job;
+        if (t->state != DT_TRIAL_CREATED)
+            continue;
+        int found = run->b->ops->find(run->b->b, t, &job, e);
+        if (found < 0)
+            return -1;
+        if (found) {
+            struct dt_event ev = DT_EVENT(DT_EVENT_SUBMITTED);
+            ev.t = now(run);
+            ev.trial = t->id;
+            ev.run = t->run;
+            ev.job = job;
+            if (record(run, &ev, e) < 0)
+                return -1;
+        }
+    }
+    /* an interruption was cut short: it asked for their end, which may not have come yet */
+    if (run->s->stop_reason && live(run->s) && cancel_all(run, 60, e) < 0)
+        return -1;
+    if (live(run->s) && wait_events(run, now(run), e) < 0)
+        return -1;
+    struct dt_event ev = DT_EVENT(DT_EVENT_RESUMED);
+    ev.t = now(run);
+    ev.config = json_object_get(limits);
+    return record(run, &ev, e);
+}
+
+static double next_due(const struct run *run)
+{
+    double due = now(run) + LONG_WAIT;
+    double deadline = run->s->t_start + run->s->stopping.deadline;
+    if (!run->s->stop_reason && deadline < due)
+        due = deadline;
+    for (size_t i = 0; i < run->s->n; i++) {
+        const struct dt_trial *t = &run->s->trials[i];
+        if (t->state == DT_TRIAL_CREATED && t->deferred > now(run) && t->deferred < due)
+            due = t->deferred;
+    }
+    return due;
+}
+
+static int loop(struct run *run, struct dt_error *e)
+{
+    for (;;) {
+        struct dt_action a;
+        if (*run->stop)
+            return interrupted(run, e) < 0 ? -1 : 1;
+        if (dt_study_decide(run->s, now(run), &a, e) < 0)
+            return -1;
+        enum dt_action_kind kind = a.kind;
+        int rc = kind == DT_ACTION_NONE ? wait_events(run, next_due(run), e) : perform(run, &a, e);
+        dt_action_free(&a);
+        if (rc < 0)
+            return -1;
+        if (kind == DT_ACTION_FINISH)
+            return 0;
+    }
+}
+
+int dt_study_run(struct dt_study *s, struct dt_backend *b, struct dt_journal *j,
+                 const struct dt_reporter *r, struct json_object *limits, const volatile int *stop,
+                 struct dt_error *e)
+{
+    struct run run = {s, b, j, r, stop};
+    int rc = s->n ? reconcile(&run, limits, e) : 0;
+    if (rc == 0)
+        rc = loop(&run, e);
+    struct dt_error swept = DT_ERROR_INIT;
+    if (b->ops->sweep(b->b, rc < 0 ? &swept : e) < 0 && rc >= 0)
+        rc = -1;
+    dt_error_clear(&swept);
+    return rc;
+}
+
+void dt_backend_free(struct dt_backend *b)
+{
+    if (!b)
+        return;
+    b->ops->destroy(b->b);
+    free(b);
+}

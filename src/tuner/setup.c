@@ -1,0 +1,184 @@
+#include "tuner/setup.h"
+#include "backend/backend.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* What the tuner itself needs. */
+#define TUNER_MEM_MIB 512
+#define TUNER_SPARE_MIN 10
+
+/* --dt-resume=DIR|JOBID to the absolute path of a study's folder. */
+static char *resume_dir(const struct dt_submission *s, struct dt_error *e)
+{
+    const struct dt_option *o = dt_submission_get(s, "dt-resume");
+    int64_t id;
+    bool number = o->value && dt_parse_int64(o->value, &id) == 0;
+    char *name = number ? dt_xasprintf("dt-tune-%s", o->value) : dt_xstrdup(o->value ? o->value : "");
+    char *dir = realpath(name, NULL), *journal = dir ? dt_xasprintf("%s/journal.jsonl", dir) : NULL;
+    struct stat st;
+    if (!dir) {
+        dt_fail(e, "--dt-resume: %s: %s; give the study's folder or its job id", name, strerror(errno));
+    } else if (stat(journal, &st) < 0) {
+        dt_fail(e, "--dt-resume: %s: %s; it is not the folder of a study", journal, strerror(errno));
+        free(dir);
+        dir = NULL;
+    }
+    free(journal);
+    free(name);
+    return dir;
+}
+
+static int make_space(struct dt_setup *s, struct dt_error *e)
+{
+    s->source = (struct dt_space_source){s->spec, &s->job, s->cluster};
+    s->space = dt_space_generate(&s->source, &s->why_layout, e);
+    if (!s->space)
+        return -1;
+    s->submitted = dt_xcalloc(s->space->n, sizeof(double));
+    dt_config_submitted(s->spec, s->space, &s->job, s->submitted);
+    return 0;
+}
+
+static struct json_object *read_config(const char *path, struct dt_error *e)
+{
+    char *text = dt_read_file(path, 1024 * 1024, NULL, e);
+    struct json_object *o = text ? dt_json_parse(text, path, e) : NULL;
+    free(text);
+    if (o && !json_object_is_type(o, json_type_object)) {
+        dt_fail(e, "%s: a configuration must be an object like {\"ps\": 1, \"workers\": 4}", path);
+        json_object_put(o);
+        return NULL;
+    }
+    return o;
+}
+
+struct dt_setup *dt_setup_new(struct dt_submission *submission, const char *sbatch, struct dt_cluster *cluster,
+                              struct dt_error *e)
+{
+    struct dt_setup *s = dt_xcalloc(1, sizeof(*s));
+    struct json_object *doc = NULL;
+    char *text = NULL, *name = NULL;
+    s->cluster = cluster;
+    s->submission = submission;
+    if (!submission->script) {
+        dt_fail(e, "--help and --version cannot be tuned: leave them out, or leave out --dt-tune");
+        goto fail;
+    }
+    const struct dt_option *config = dt_submission_get(submission, "dt-config");
+    if (config && config->value && !(s->config = read_config(config->value, e)))
+        goto fail;
+    s->script = dt_xstrdup(submission->script);
+    s->sbatch = sbatch ? dt_xstrdup(sbatch) : NULL;
+    const char *conf = getenv("SLURM_CONF");
+    s->slurm_conf = conf ? dt_xstrdup(conf) : NULL;
+    doc = dt_spec_merge(s->submission, &text, &name, e);
+    if (doc && s->config)
+        dt_spec_add_config(doc, s->config);
+    if (!doc || !(s->spec = dt_spec_parse(doc, text, name, e)) || dt_job_read(s->submission, &s->job, e) < 0)
+        goto fail;
+    if (dt_submission_get(s->submission, "dt-resume") && !(s->resume = resume_dir(s->submission, e)))
+        goto fail;
+    if (!s->cluster && !(s->cluster = dt_slurm_cluster(s->submission, e)))
+        goto fail;
+    if (make_space(s, e) < 0)
+        goto fail;
+    goto out;
+fail:
+    dt_setup_free(s);
+    s = NULL;
+out:
+    json_object_put(doc);
+    free(text);
+    free(name);
+    return s;
+}
+
+/* Minutes that the tuning job should get: the deadline, or all trials one after the other, within what the partition
+ * allows. 0: as Slurm does by default. */
+static long tuner_minutes(const struct dt_setup *s)
+{
+    double seconds = s->spec->deadline;
+    double most = s->cluster ? s->cluster->max_time : INFINITY;
+    if (!isfinite(seconds) && s->job.time > 0)
+        seconds = s->job.time * ceil((double)s->spec->max_configs / (double)s->spec->parallel);
+    if (!isfinite(seconds))
+        return isfinite(most) ? (long)(most / 60) : 0;
+    return (long)fmin(ceil(seconds / 60) + TUNER_SPARE_MIN, floor(most / 60));
+}
+
+static void add_string(struct json_object *o, const char *key, const char *value)
+{
+    if (value)
+        json_object_object_add(o, key, json_object_new_string(value));
+}
+
+char *dt_setup_text(const struct dt_setup *s, const char *exec)
+{
+    struct json_object *doc = json_object_new_object(), *tuner = json_object_new_object();
+    long minutes = tuner_minutes(s);
+    json_object_object_add(doc, "version", json_object_new_int(1));
+    add_string(doc, "exec", exec);
+    json_object_object_add(tuner, "mem_mib", json_object_new_int(TUNER_MEM_MIB));
+    if (minutes > 0)
+        json_object_object_add(tuner, "time_min", json_object_new_int64(minutes));
+    json_object_object_add(doc, "tuner", tuner);
+    add_string(doc, "sbatch", s->sbatch);
+    add_string(doc, "slurm_conf", s->slurm_conf);
+    add_string(doc, "resume", s->resume);
+    json_object_object_add(doc, "submission", dt_submission_to_json(s->submission));
+    json_object_object_add(doc, "spec", json_object_get(s->spec->json));
+    if (s->cluster)
+        json_object_object_add(doc, "cluster", dt_cluster_to_json(s->cluster));
+    char *text = dt_json_text(doc);
+    json_object_put(doc);
+    return text;
+}
+
+static char *dup_string(struct json_object *o, const char *key)
+{
+    const char *s = dt_json_str(o, key, NULL);
+    return s ? dt_xstrdup(s) : NULL;
+}
+
+struct dt_setup *dt_setup_from_json(struct json_object *doc, const char *script, struct dt_error *e)
+{
+    struct dt_setup *s = dt_xcalloc(1, sizeof(*s));
+    struct json_object *cluster = dt_json_get(doc, "cluster");
+    s->script = dt_xstrdup(script);
+    s->sbatch = dup_string(doc, "sbatch");
+    s->slurm_conf = dup_string(doc, "slurm_conf");
+    s->resume = dup_string(doc, "resume");
+    s->submission = dt_submission_from_json(dt_json_get(doc, "submission"), e);
+    if (s->submission)
+        s->spec = dt_spec_parse(dt_json_get(doc, "spec"), NULL, "the study's SPEC", e);
+    bool ok = s->submission && s->spec && dt_job_read(s->submission, &s->job, e) == 0;
+    if (ok && cluster)
+        ok = (s->cluster = dt_cluster_from_json(cluster, e)) != NULL;
+    if (!ok || make_space(s, e) < 0) {
+        dt_setup_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+void dt_setup_free(struct dt_setup *s)
+{
+    if (!s)
+        return;
+    dt_space_free(s->space);
+    dt_spec_free(s->spec);
+    dt_submission_free(s->submission);
+    dt_cluster_free(s->cluster);
+    dt_job_free(&s->job);
+    free(s->script);
+    free(s->sbatch);
+    free(s->slurm_conf);
+    free(s->resume);
+    json_object_put(s->config);
+    free(s->submitted);
+    free(s);
+}

@@ -1,0 +1,37 @@
+/* setup: everything a study is made of, put together from a submission and carried as one JSON document from the login
+ * node to the tuner, and from sitting to sitting in the journal. */
+#ifndef DT_SETUP_H
+#define DT_SETUP_H
+
+#include "expand/expand.h"
+#include "spec/spec.h"
+#include "spec/submission.h"
+
+struct dt_setup {
+    struct dt_submission *submission;
+    char *script; /* the user's script; NULL until the carrier is read */
+    struct dt_spec *spec;
+    struct dt_job job;
+    struct dt_cluster *cluster; /* NULL: unknown, nothing is excluded for it */
+    struct dt_space_source source;
+    struct dt_space *space;
+    const char *why_layout;
+    char *sbatch;     /* path of sbatch, or NULL */
+    char *slurm_conf; /* SLURM_CONF of the submission, or NULL */
+    struct json_object *config; /* of --dt-config, or NULL */
+    char *resume;     /* absolute folder of the study to continue, or NULL */
+    double *submitted; /* the configuration as submitted, space->n values */
+};
+
+/* Takes the submission and the cluster over. `cluster` NULL: Slurm is asked. The file that --dt-config names is read; its
+ * parameters that SPEC does not name join the space, each with that one value. */
+struct dt_setup *dt_setup_new(struct dt_submission *submission, const char *sbatch, struct dt_cluster *cluster,
+                              struct dt_error *e);
+/* The document, on one line: {"version":1,"exec":"...","tuner":{"mem_mib":512,"time_min":90},...}; job_submit reads the
+ * beginning, so the order of the first three is fixed. `exec` is dt-tune's path. Caller frees. */
+char *dt_setup_text(const struct dt_setup *s, const char *exec);
+/* The reverse; `script` is copied. */
+struct dt_setup *dt_setup_from_json(struct json_object *doc, const char *script, struct dt_error *e);
+void dt_setup_free(struct dt_setup *s);
+
+#endif

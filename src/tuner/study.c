@@ -1,0 +1,314 @@
+#include "tuner/tuner.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct dt_study *dt_study_new(const struct dt_spec *spec, const struct dt_space *space,
+                              const double *submitted, struct dt_error *e)
+{
+    struct dt_study *s = dt_xcalloc(1, sizeof(*s));
+    s->spec = spec;
+    s->space = space;
+    s->parallel = spec->parallel;
+    s->t_first = NAN;
+    s->stopping = (struct dt_stopping){
+        .max_configs = spec->max_configs,
+        .min_configs = spec->min_configs,
+        .window = spec->window,
+        .min_improve = spec->min_improve,
+        .max_failures = spec->max_failures,
+        .deadline = spec->deadline,
+    };
+    if (submitted) {
+        s->submitted = dt_xcalloc(space->n, sizeof(double));
+        memcpy(s->submitted, submitted, space->n * sizeof(double));
+    }
+    s->optimizer = dt_optimizer_new(spec->algorithm, space, spec->seed, e);
+    if (!s->optimizer) {
+        dt_study_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+void dt_study_free(struct dt_study *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n; i++) {
+        struct dt_trial *t = &s->trials[i];
+        for (size_t j = 0; j < t->nmetrics; j++)
+            free(t->metrics[j].name);
+        free(t->metrics);
+        free(t->x);
+        free(t->why);
+        free(t->text);
+    }
+    free(s->trials);
+    free(s->finished);
+    free(s->submitted);
+    free(s->stop_reason);
+    dt_optimizer_free(s->optimizer);
+    free(s);
+}
+
+struct dt_trial *dt_study_trial(const struct dt_study *s, int id)
+{
+    return id >= 1 && (size_t)id <= s->n ? &s->trials[id - 1] : NULL;
+}
+
+bool dt_trial_live(const struct dt_trial *t)
+{
+    return t->state == DT_TRIAL_SUBMITTED || t->state == DT_TRIAL_STARTED;
+}
+
+const struct dt_metric *dt_trial_metric(const struct dt_trial *t, const char *name)
+{
+    for (size_t i = 0; i < t->nmetrics; i++)
+        if (strcmp(t->metrics[i].name, name) == 0)
+            return &t->metrics[i];
+    return NULL;
+}
+
+/* ---- what an ended run is worth ---- */
+
+static double throughput(const struct dt_trial *t)
+{
+    const struct dt_metric *m = dt_trial_metric(t, "throughput");
+    if (m)
+        return m->last;
+    m = dt_trial_metric(t, "step");
+    return m && m->last_t > m->first_t ? (m->last - m->first) / (m->last_t - m->first_t) : NAN;
+}
+
+static double objective(const struct dt_study *s, const struct dt_trial *t)
+{
+    const struct dt_metric *m;
+    double run_s = isnan(t->t_target) ? t->run_s : t->t_target - t->t_started;
+    switch (s->spec->objective) {
+    case DT_OBJECTIVE_TIME:
+        return run_s;
+    case DT_OBJECTIVE_TURNAROUND:
+        return run_s + t->wait_s;
+    case DT_OBJECTIVE_COST:
+        return run_s * t->billing;
+    case DT_OBJECTIVE_THROUGHPUT:
+        return throughput(t);
+    case DT_OBJECTIVE_METRIC:
+        m = dt_trial_metric(t, s->spec->metric);
+        return m ? m->last : NAN;
+    }
+    return NAN;
+}
+
+static bool objective_is_time(const struct dt_study *s)
+{
+    return s->spec->objective == DT_OBJECTIVE_TIME || s->spec->objective == DT_OBJECTIVE_COST ||
+           s->spec->objective == DT_OBJECTIVE_TURNAROUND;
+}
+
+static void judge(const struct dt_study *s, struct dt_trial *t)
+{
+    t->value = objective(s, t);
+    if (t->cause == DT_CAUSE_OK && s->spec->target_metric && isnan(t->t_target))
+        t->cause = DT_CAUSE_TARGET_MISSED;
+    if ((t->cause == DT_CAUSE_OK || t->cause == DT_CAUSE_TARGET) && !isfinite(t->value))
+        t->cause = DT_CAUSE_NO_METRIC;
+    if (t->cause == DT_CAUSE_OK || t->cause == DT_CAUSE_TARGET)
+        t->status = DT_STATUS_OK;
+    else if (t->cause == DT_CAUSE_TIME_LIMIT && objective_is_time(s) && isfinite(t->value))
+        t->status = DT_STATUS_CENSORED; /* it takes at least so long */
+    else
+        t->status = t->cause >= DT_CAUSE_NODE_FAILURE ? DT_STATUS_VOID : DT_STATUS_FAILED;
+    if (t->status != DT_STATUS_OK && t->status != DT_STATUS_CENSORED)
+        t->value = NAN;
+}
+
+/* ---- the fold ---- */
+
+static int apply_created(struct dt_study *s, const struct dt_event *ev, struct dt_error *e)
+{
+    if (ev->trial != (int)s->n + 1)
+        return dt_fail(e, "trial %d was created out of order", ev->trial);
+    double *x = dt_xcalloc(s->space->n, sizeof(double));
+    if (dt_config_from_json(s->space, ev->config, x, e) < 0) {
+        free(x);
+        return dt_fail_at(e, "trial %d", ev->trial);
+    }
+    s->trials = dt_xrealloc(s->trials, s->n + 1, sizeof(*s->trials));
+    s->trials[s->n++] = (struct dt_trial){
+        .id = ev->trial,
+        .x = x,
+        .why = dt_xstrdup(ev->text ? ev->text : ""),
+        .run = 1,
+        .wait_s = NAN,
+        .startup_s = NAN,
+        .run_s = NAN,
+        .billing = NAN,
+        .t_started = NAN,
+        .t_target = NAN,
+        .value = NAN,
+    };
+    return 0;
+}
+
+static void apply_metric(const struct dt_study *s, struct dt_trial *t, const struct dt_event *ev)
+{
+    struct dt_metric *m = (struct dt_metric *)dt_trial_metric(t, ev->text);
+    if (!m) {
+        t->metrics = dt_xrealloc(t->metrics, t->nmetrics + 1, sizeof(*t->metrics));
+        m = &t->metrics[t->nmetrics++];
+        *m = (struct dt_metric){.name = dt_xstrdup(ev->text), .first_t = ev->t};
+        m->first = isfinite(ev->value) ? ev->value : NAN;
+    }
+    /* the journal holds no infinities, and a replay must come to the same state */
+    m->last = isfinite(ev->value) ? ev->value : NAN;
+    m->last_t = ev->t;
+    bool hit = s->spec->target_metric && strcmp(ev->text, s->spec->target_metric) == 0 &&
+               isfinite(ev->value) &&
+               (s->spec->target_at_least ? ev->value >= s->spec->target : ev->value <= s->spec->target);
+    if (hit && isnan(t->t_target))
+        t->t_target = ev->t;
+}
+
+/* How often a run that failed through no fault of the configuration is repeated. */
+#define MAX_RUNS 3
+
+/* What the run that failed had reported says nothing about the next. */
+static void run_again(struct dt_trial *t)
+{
+    for (size_t i = 0; i < t->nmetrics; i++)
+        free(t->metrics[i].name);
+    t->nmetrics = 0;
+    t->state = DT_TRIAL_CREATED;
+    t->status = DT_STATUS_PENDING;
+    t->run++;
+    t->job = 0;
+}
+
+static void apply_ended(struct dt_study *s, struct dt_trial *t, const struct dt_event *ev)
+{
+    t->t_ended = ev->t;
+    t->wait_s = ev->wait_s;
+    t->startup_s = ev->startup_s;
+    t->run_s = ev->run_s;
+    t->billing = ev->billing;
+    t->exit_code = ev->exit_code;
+    t->signal = ev->signal;
+    t->cause = isnan(t->t_target) ? ev->cause : DT_CAUSE_TARGET;
+    free(t->text);
+    t->text = ev->text ? dt_xstrdup(ev->text) : NULL;
+    t->state = DT_TRIAL_ENDED;
+    t->cancelling = false;
+    judge(s, t);
+    bool again = t->cause == DT_CAUSE_NODE_FAILURE || t->cause == DT_CAUSE_PREEMPTED ||
+                 t->cause == DT_CAUSE_LOST;
+    if (again && t->run < MAX_RUNS) {
+        run_again(t);
+    } else if (t->status != DT_STATUS_VOID) {
+        s->finished = dt_xrealloc(s->finished, s->nfinished + 1, sizeof(*s->finished));
+        s->finished[s->nfinished++] = t->id;
+    }
+}
+
+/* A resumed study runs again what its interruption cut off, and looks anew whether it should stop. */
+static void apply_resumed(struct dt_study *s, const struct dt_event *ev)
+{
+    struct dt_stopping *st = &s->stopping;
+    free(s->stop_reason);
+    s->stop_reason = NULL;
+    s->interrupted = s->complete = false;
+    s->t_start = ev->t;
+    st->max_configs = (size_t)dt_json_int(ev->config, "max_configs", (int64_t)st->max_configs);
+    st->min_configs = (size_t)dt_json_int(ev->config, "min_configs", (int64_t)st->min_configs);
+    st->window = (size_t)dt_json_int(ev->config, "window", (int64_t)st->window);
+    s->parallel = (size_t)dt_json_int(ev->config, "parallel", (int64_t)s->parallel);
+    if (dt_json_get(ev->config, "min_improve"))
+        st->min_improve = dt_json_num(ev->config, "min_improve", 0) / 100;
+    const char *deadline = dt_json_str(ev->config, "deadline", NULL);
+    if (deadline)
+        dt_parse_time(deadline, &st->deadline);
+    for (size_t i = 0; i < s->n; i++) {
+        struct dt_trial *t = &s->trials[i];
+        bool cut = t->cause == DT_CAUSE_INTERRUPTED || t->cause == DT_CAUSE_STOPPED;
+        if (t->state == DT_TRIAL_ENDED && cut)
+            run_again(t);
+    }
+}
+
+int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_error *e)
+{
+    struct dt_trial *t = dt_study_trial(s, ev->trial);
+    if (!t && ev->kind != DT_EVENT_CREATED && ev->kind < DT_EVENT_STOPPING)
+        return dt_fail(e, "an event speaks of trial %d, which was never created", ev->trial);
+    if (isnan(s->t_first))
+        s->t_first = s->t_start = ev->t;
+    s->t_last = ev->t;
+    switch (ev->kind) {
+    case DT_EVENT_CREATED:
+        return apply_created(s, ev, e);
+    case DT_EVENT_SUBMITTED:
+        t->state = DT_TRIAL_SUBMITTED;
+        t->job = ev->job;
+        t->t_submitted = ev->t;
+        t->t_started = NAN;
+        break;
+    case DT_EVENT_DEFERRED:
+        t->deferred = ev->until;
+        break;
+    case DT_EVENT_STARTED:
+        t->state = DT_TRIAL_STARTED;
+        t->t_started = ev->t;
+        t->wait_s = ev->wait_s;
+        break;
+    case DT_EVENT_METRIC:
+        apply_metric(s, t, ev);
+        break;
+    case DT_EVENT_ENDED:
+        apply_ended(s, t, ev);
+        break;
+    case DT_EVENT_STOPPING:
+        if (!s->stop_reason || ev->interrupted) {
+            free(s->stop_reason);
+            s->stop_reason = dt_xstrdup(ev->text);
+            s->interrupted = ev->interrupted;
+        }
+        break;
+    case DT_EVENT_RESUMED:
+        apply_resumed(s, ev);
+        break;
+    case DT_EVENT_FINISHED:
+        s->complete = !s->interrupted;
+        break;
+    case DT_EVENT_KINDS:
+        break;
+    }
+    return 0;
+}
+
+/* ---- views ---- */
+
+struct dt_observation *dt_study_observations(const struct dt_study *s)
+{
+    struct dt_observation *o = dt_xcalloc(s->n, sizeof(*o));
+    for (size_t i = 0; i < s->n; i++) {
+        const struct dt_trial *t = &s->trials[i];
+        o[i] = (struct dt_observation){t->x, t->status, t->value, isnan(t->run_s) ? 0 : t->run_s};
+    }
+    return o;
+}
+
+const struct dt_trial *dt_study_best(const struct dt_study *s)
+{
+    struct dt_observation *o = dt_study_observations(s);
+    struct dt_context ctx = {.space = s->space, .obs = o, .nobs = s->n, .maximize = s->spec->maximize};
+    int best = dt_context_best(&ctx);
+    free(o);
+    return best < 0 ? NULL : &s->trials[best];
+}
+
+const struct dt_trial *dt_study_baseline(const struct dt_study *s)
+{
+    return s->submitted && s->n ? &s->trials[0] : NULL;
+}

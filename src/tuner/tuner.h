@@ -1,0 +1,180 @@
+/* tuner: one study.
+ *
+ * The core is pure: a study is the fold of dt_study_apply() over its events, and dt_study_decide() says from that state
+ * alone what to do next. The shell (run.c) performs decisions through a backend, and turns everything that
+ * happens into events, each in the journal before it counts. So a restart is a replay of the journal. */
+#ifndef DT_TUNER_H
+#define DT_TUNER_H
+
+#include "expand/expand.h"
+#include "optimizer/optimizer.h"
+#include "spec/spec.h"
+#include "stopping/stopping.h"
+
+/* ---- events (event.c) ---- */
+
+enum dt_event_kind {
+    DT_EVENT_CREATED,   /* trial, config, text: why this one */
+    DT_EVENT_SUBMITTED, /* trial, run, job */
+    DT_EVENT_DEFERRED,  /* trial: Slurm would not take it now; text, until */
+    DT_EVENT_STARTED,   /* trial, wait_s */
+    DT_EVENT_METRIC,    /* trial, text: name, value; t is when the program said it */
+    DT_EVENT_ENDED,     /* trial, run, cause, text, exit_code, signal, wait_s, startup_s, run_s, billing */
+    DT_EVENT_STOPPING,  /* text: the reason; interrupted: unfinished trials are to be run again on resume */
+    DT_EVENT_RESUMED,   /* config: search limits to change, or NULL */
+    DT_EVENT_FINISHED,
+    DT_EVENT_KINDS,
+};
+
+/* How a run ended. */
+enum dt_cause {
+    DT_CAUSE_OK,
+    DT_CAUSE_TARGET, /* ended by us, as the target was reached */
+    DT_CAUSE_EXIT,   /* exit code not 0, or a signal of its own */
+    DT_CAUSE_OUT_OF_MEMORY,
+    DT_CAUSE_TIME_LIMIT,
+    DT_CAUSE_NO_METRIC,       /* ended well but never reported the objective, or not a finite number */
+    DT_CAUSE_TARGET_MISSED,   /* ended well without reaching the target */
+    DT_CAUSE_NOT_SCHEDULABLE, /* Slurm refused it, or would never start it */
+    /* from here on no fault of the configuration */
+    DT_CAUSE_NODE_FAILURE,
+    DT_CAUSE_PREEMPTED,
+    DT_CAUSE_CANCELLED,   /* by somebody else */
+    DT_CAUSE_STOPPED,     /* by us, at the end of the study */
+    DT_CAUSE_INTERRUPTED, /* by us, since the tuner itself was told to end */
+    DT_CAUSE_LOST,        /* Slurm no longer knows the job and it left no record */
+    DT_CAUSES,
+};
+extern const char *const dt_cause_names[DT_CAUSES]; /* "out of memory" */
+
+struct dt_event {
+    enum dt_event_kind kind;
+    double t; /* seconds since the epoch (virtual in a replay) */
+    int trial, run;
+    uint32_t job;
+    struct json_object *config; /* owned */
+    char *text;                 /* owned */
+    enum dt_cause cause;
+    int exit_code, signal;
+    double wait_s, startup_s, run_s; /* NaN: unknown */
+    double billing;                  /* what Slurm bills a second of the job */
+    double value, until;
+    bool interrupted;
+};
+#define DT_EVENT(k) {.kind = (k), .wait_s = NAN, .startup_s = NAN, .run_s = NAN, .billing = NAN, .value = NAN}
+
+struct json_object *dt_event_to_json(const struct dt_event *ev);
+int dt_event_from_json(struct json_object *o, struct dt_event *ev, struct dt_error *e);
+void dt_event_free(struct dt_event *ev); /* what it owns */
+
+/* ---- the study (study.c, decide.c) ---- */
+
+enum dt_trial_state { DT_TRIAL_CREATED, DT_TRIAL_SUBMITTED, DT_TRIAL_STARTED, DT_TRIAL_ENDED };
+
+struct dt_metric {
+    char *name;
+    double first, last, first_t, last_t;
+};
+
+struct dt_trial {
+    int id; /* from 1 */
+    double *x;
+    char *why;
+    enum dt_trial_state state;
+    int run;            /* from 1; the run under way or the last */
+    uint32_t job;       /* 0: not submitted, or not known */
+    double deferred;    /* not to be submitted before */
+    double t_submitted, t_started, t_ended;
+    double wait_s, startup_s, run_s, billing;
+    enum dt_cause cause;
+    char *text; /* what the end said: last lines of output, Slurm's reason */
+    int exit_code, signal;
+    enum dt_status status;
+    double value;      /* the objective, where status is ok or censored */
+    double t_target;   /* when the target was reached; NaN */
+    bool cancelling; /* set by the shell once its end was asked for; not journaled, asking again is safe */
+    struct dt_metric *metrics;
+    size_t nmetrics;
+};
+
+struct dt_study {
+    const struct dt_spec *spec;
+    const struct dt_space *space;
+    struct dt_optimizer *optimizer;
+    struct dt_stopping stopping;
+    size_t parallel;
+    double *submitted; /* the configuration as submitted, or NULL: then there is no such trial */
+    struct dt_trial *trials;
+    size_t n;
+    int *finished; /* trial ids in the order they ended with something learnt */
+    size_t nfinished;
+    double t_start; /* of this sitting: the deadline counts from here */
+    double t_first, t_last;
+    char *stop_reason;  /* set once the study is to end */
+    bool interrupted;   /* ended from outside; can be resumed */
+    bool complete;
+};
+
+/* `submitted` (space->n values, copied) is tried first; NULL where there is no job as submitted. */
+struct dt_study *dt_study_new(const struct dt_spec *spec, const struct dt_space *space,
+                              const double *submitted, struct dt_error *e);
+void dt_study_free(struct dt_study *s);
+/* Takes one event into the state. -1 where the event makes no sense (a damaged journal). */
+int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_error *e);
+
+enum dt_action_kind {
+    DT_ACTION_NONE,   /* wait */
+    DT_ACTION_CREATE, /* x, why */
+    DT_ACTION_SUBMIT, /* trial */
+    DT_ACTION_CANCEL, /* trial */
+    DT_ACTION_STOP,   /* why */
+    DT_ACTION_FINISH,
+};
+struct dt_action {
+    enum dt_action_kind kind;
+    int trial;
+    double *x; /* owned */
+    char *why; /* owned */
+};
+/* The next thing to do, from the state alone. */
+int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct dt_error *e);
+void dt_action_free(struct dt_action *a);
+
+/* Observations of all trials in order of creation. Caller frees the array. */
+struct dt_observation *dt_study_observations(const struct dt_study *s);
+/* The best trial, or NULL while none succeeded; the job as submitted, or NULL. */
+const struct dt_trial *dt_study_best(const struct dt_study *s);
+const struct dt_trial *dt_study_baseline(const struct dt_study *s);
+struct dt_trial *dt_study_trial(const struct dt_study *s, int id);
+const struct dt_metric *dt_trial_metric(const struct dt_trial *t, const char *name);
+bool dt_trial_live(const struct dt_trial *t); /* submitted or started */
+
+/* ---- journal (journal.c): JSON lines, appended and fsynced; one writer ---- */
+
+struct dt_journal;
+/* Only reads; a torn last line is passed over. */
+int dt_journal_read(const char *path,
+                    int (*each)(void *arg, struct json_object *record, struct dt_error *e), void *arg,
+                    struct dt_error *e);
+/* Opens or creates. `each` is called for every record already there, in order; a torn last line is cut off. */
+struct dt_journal *dt_journal_open(const char *path,
+                                   int (*each)(void *arg, struct json_object *record, struct dt_error *e),
+                                   void *arg, struct dt_error *e);
+int dt_journal_append(struct dt_journal *j, struct json_object *record, struct dt_error *e);
+void dt_journal_close(struct dt_journal *j);
+
+/* ---- the shell (run.c) ---- */
+
+struct dt_backend;
+struct dt_reporter {
+    void (*event)(void *arg, const struct dt_study *s, const struct dt_event *ev);
+    void *arg;
+};
+/* Runs the study to its end: 0 done, 1 interrupted, -1 error. A study that already has trials goes on: `limits` (or NULL)
+ * are search limits to change then. `stop` is polled: once it is set (a signal), trials are cancelled and the
+ * study ends as interrupted. journal may be NULL (simulation). */
+int dt_study_run(struct dt_study *s, struct dt_backend *b, struct dt_journal *j,
+                 const struct dt_reporter *r, struct json_object *limits, const volatile int *stop,
+                 struct dt_error *e);
+
+#endif

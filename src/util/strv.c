@@ -1,0 +1,63 @@
+#include "util/util.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+void dt_strv_take(struct dt_strv *l, char *s)
+{
+    l->v = dt_xrealloc(l->v, l->n + 2, sizeof(*l->v));
+    l->v[l->n++] = s;
+    l->v[l->n] = NULL;
+}
+
+void dt_strv_add(struct dt_strv *l, const char *s)
+{
+    dt_strv_take(l, dt_xstrdup(s));
+}
+
+void dt_strv_addf(struct dt_strv *l, const char *fmt, ...)
+{
+    va_list ap;
+    char *s = NULL;
+    va_start(ap, fmt);
+    int n = vasprintf(&s, fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        abort();
+    dt_strv_take(l, s);
+}
+
+void dt_strv_addv(struct dt_strv *l, char *const *v)
+{
+    for (; v && *v; v++)
+        dt_strv_add(l, *v);
+}
+
+void dt_strv_split(struct dt_strv *l, const char *s, const char *seps)
+{
+    while (*(s += strspn(s, seps))) {
+        size_t n = strcspn(s, seps);
+        dt_strv_take(l, dt_xstrndup(s, n));
+        s += n;
+    }
+}
+
+char *dt_strv_join(const struct dt_strv *l, const char *sep)
+{
+    struct dt_buf b = DT_BUF_INIT;
+    for (size_t i = 0; i < l->n; i++) {
+        if (i)
+            dt_buf_add(&b, sep);
+        dt_buf_add(&b, l->v[i]);
+    }
+    return dt_buf_take(&b);
+}
+
+void dt_strv_free(struct dt_strv *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        free(l->v[i]);
+    free(l->v);
+    *l = (struct dt_strv)DT_STRV_INIT;
+}

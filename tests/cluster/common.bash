@@ -1,0 +1,65 @@
+# Helpers for bats files that need a private Slurm. Load it with `load common`.
+
+# For setup_file: starts a cluster with the plugins and tools of the build tree DT_BUILD (default:
+# the top of the source tree) and makes it the one that Slurm's commands use. Arguments are those
+# of `dt-cluster up`. Exports DT_BUILD, DT_CLUSTER_DIR, SLURM_CONF and PATH. Where Slurm is not
+# installed it only notes so, for need_cluster.
+cluster_up() {
+    local tool
+    for tool in munged slurmctld slurmd; do
+        if ! PATH=$PATH:/usr/sbin command -v "$tool" >/dev/null; then
+            export DT_CLUSTER_MISSING=$tool
+            return 0
+        fi
+    done
+    DT_BUILD=$(cd "${DT_BUILD:-$BATS_TEST_DIRNAME/../..}" && pwd) || return 1
+    export DT_BUILD
+    DT_CLUSTER_DIR=$("$BATS_TEST_DIRNAME/dt-cluster" up --build "$DT_BUILD" "$@") || return 1
+    eval "$("$BATS_TEST_DIRNAME/dt-cluster" env "$DT_CLUSTER_DIR")"
+}
+
+# For setup: skips the test where cluster_up found no Slurm. (bats 1.8 cannot skip in setup_file.)
+need_cluster() {
+    if [ -n "${DT_CLUSTER_MISSING-}" ]; then
+        skip "$DT_CLUSTER_MISSING is not installed"
+    fi
+}
+
+# A file with its own setup calls need_cluster there.
+setup() {
+    need_cluster
+}
+
+# For teardown_file: takes down what cluster_up started, if it did.
+cluster_down() {
+    if [ -n "${DT_CLUSTER_DIR-}" ]; then
+        "$BATS_TEST_DIRNAME/dt-cluster" down "$DT_CLUSTER_DIR"
+    fi
+}
+
+# wait_for SECONDS COMMAND...: runs COMMAND again and again until it succeeds; fails, and says what
+# it waited for, if it does not within SECONDS.
+wait_for() {
+    local limit=$1 end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        if [ $SECONDS -gt $end ]; then
+            echo "not within $limit s: $*" >&2
+            return 1
+        fi
+        sleep 0.1
+    done
+}
+
+# Prints a job's state (PENDING, RUNNING, COMPLETED, ...), of a het job that of its first component;
+# nothing if Slurm does not know the job.
+job_state() {
+    scontrol -o show job "$1" 2>/dev/null | sed -nE '1s/.* JobState=([A-Z_]+).*/\1/p'
+}
+
+# Succeeds once the job has ended, in whatever way.
+job_ended() {
+    case $(job_state "$1") in
+    PENDING | RUNNING | COMPLETING | CONFIGURING | SUSPENDED | REQUEUED) return 1 ;;
+    esac
+}

@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --node=2
+srun ./train

@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH -M other
+srun ./train

@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --ntasks=2 : --ntasks=1
+srun ./train

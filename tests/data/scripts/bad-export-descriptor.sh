@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --export-file=97
+srun ./train

@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCHES of work
+srun ./train

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --ntasks=2
+#SBATCH --time
+srun ./train

@@ -1,0 +1,2 @@
+#SBATCH --ntasks=2
+srun ./train

@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --cpus-per-task=<cpus>
+srun ./train

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SLURM settings follow
+#SBATCH --ntasks=2
+srun ./train

@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --test-only
+srun ./train

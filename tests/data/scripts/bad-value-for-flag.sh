@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --hold=1
+srun ./train

@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --ntasks=0
+srun ./train

@@ -1,0 +1,3 @@
+#!/bin/bash
+hostname
+#SBATCH --ntasks=2

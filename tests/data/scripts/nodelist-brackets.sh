@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --nodelist=h[1-2]
+#SBATCH -n 4
+srun ./train

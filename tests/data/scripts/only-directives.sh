@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --ntasks=3
+#SBATCH --time=7

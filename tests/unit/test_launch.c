@@ -1,0 +1,463 @@
+/* The launcher's pure parts: who runs where, what a task finds in its environment, what a command
+ * line of srun means, which ports are chosen. */
+#include "launch/launch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define COUNT(a) (sizeof(a) / sizeof(*(a)))
+
+/* ---- Slurm's lists ---- */
+
+static void test_hostlist(void **state)
+{
+    static const char *const cases[][2] = {
+        {"h1", "h1"},
+        {"h[1-3]", "h1 h2 h3"},
+        {"h[1-3,07,09-10],x", "h1 h2 h3 h07 h09 h10 x"},
+        {"a,b[2],c-1", "a b2 c-1"},
+        {"r[1-2]n[08-09]x", "r1n08x r1n09x r2n08x r2n09x"},
+    };
+    static const char *const bad[] = {"h[1-", "h[x]", "h[3-1]", "h[1-2x]"};
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dt_strv out = DT_STRV_INIT;
+        assert_int_equal(dt_hostlist_expand(cases[i][0], &out, NULL), 0);
+        char *text = dt_strv_join(&out, " ");
+        assert_string_equal(text, cases[i][1]);
+        free(text);
+        dt_strv_free(&out);
+    }
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        struct dt_strv out = DT_STRV_INIT;
+        struct dt_error e = DT_ERROR_INIT;
+        assert_int_equal(dt_hostlist_expand(bad[i], &out, &e), -1);
+        assert_non_null(strstr(e.text, "node list"));
+        dt_error_clear(&e);
+        dt_strv_free(&out);
+    }
+}
+
+static void test_counts(void **state)
+{
+    static const char *const bad[] = {NULL, "", "x", "4(x", "4(x0)", "4,", "-1", "4;5"};
+    int *list;
+    (void)state;
+    assert_int_equal(dt_counts_expand("4(x2),3,0", &list), 4);
+    assert_int_equal(list[0] * 1000 + list[1] * 100 + list[2] * 10 + list[3], 4430);
+    free(list);
+    for (size_t i = 0; i < COUNT(bad); i++)
+        assert_int_equal(dt_counts_expand(bad[i], &list), -1);
+}
+
+/* ---- plan ---- */
+
+#define PACKED(roles) "DT_PLAN={\"layout\":\"packed\",\"dir\":\"/d\",\"roles\":[" roles "]}"
+#define ROLE(name, count, cpus, gpus)                                                              \
+    "{\"name\":\"" name "\",\"count\":" #count ",\"cpus\":" #cpus ",\"gpus\":" #gpus "}"
+
+/* "ps@h1 ps@h2 worker@h1 ..." in order of the global rank. Caller frees. */
+static char *layout(char *const *env)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_launch_plan *p = dt_launch_plan_read(env, &e);
+    struct dt_strv words = DT_STRV_INIT;
+    if (!p)
+        dt_strv_add(&words, e.text);
+    for (size_t i = 0; p && i < p->n_tasks; i++)
+        dt_strv_addf(&words, "%s%d@%s", p->roles[p->tasks[i].role].name, p->tasks[i].role_rank,
+                     p->nodes[p->tasks[i].node].name);
+    char *text = dt_strv_join(&words, " ");
+    dt_strv_free(&words);
+    dt_launch_plan_free(p);
+    dt_error_clear(&e);
+    return text;
+}
+
+static void expect_layout(char *const *env, const char *expected)
+{
+    char *text = layout(env);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void test_packed_spreads(void **state)
+{
+    (void)state;
+    expect_layout((char *[]){PACKED(ROLE("ps", 2, 1, 0) "," ROLE("worker", 4, 2, 1)),
+                             "SLURM_JOB_ID=5", "SLURM_JOB_NODELIST=h[1-2]",
+                             "SLURM_JOB_CPUS_PER_NODE=5(x2)", NULL},
+                  "ps0@h1 ps1@h2 worker0@h1 worker1@h1 worker2@h2 worker3@h2");
+    /* the large tasks first, or they would not fit any more */
+    expect_layout((char *[]){PACKED(ROLE("ps", 2, 1, 0) "," ROLE("worker", 1, 3, 0)),
+                             "SLURM_JOB_ID=5", "SLURM_JOB_NODELIST=h[1-2]",
+                             "SLURM_JOB_CPUS_PER_NODE=2,3", NULL},
+                  "ps0@h1 ps1@h1 worker0@h2");
+    /* GPUs bound how many fit on a node */
+    expect_layout((char *[]){PACKED(ROLE("ps", 1, 1, 0) "," ROLE("worker", 2, 1, 2)),
+                             "SLURM_JOB_ID=5", "SLURM_JOB_NODELIST=h[1-2]",
+                             "SLURM_JOB_CPUS_PER_NODE=8,2", "SLURM_GPUS_PER_NODE=k80:2", NULL},
+                  "ps0@h1 worker0@h1 worker1@h2");
+    expect_layout((char *[]){PACKED(ROLE("ps", 1, 1, 0) "," ROLE("worker", 2, 4, 0)),
+                             "SLURM_JOB_ID=5", "SLURM_JOB_NODELIST=h1", "SLURM_JOB_CPUS_PER_NODE=8",
+                             NULL},
+                  "role ps: task 1 of 1 finds no node with 1 free CPUs in this allocation");
+}
+
+static void test_slurms_layout_kept(void **state)
+{
+    (void)state;
+    expect_layout((char *[]){PACKED(ROLE("worker", 4, 1, 0)), "SLURM_JOB_ID=5",
+                             "SLURM_JOB_NODELIST=h[1-2]", "SLURM_JOB_CPUS_PER_NODE=8(x2)",
+                             "SLURM_TASKS_PER_NODE=3,1", NULL},
+                  "worker0@h1 worker1@h1 worker2@h1 worker3@h2");
+    expect_layout((char *[]){PACKED(ROLE("worker", 4, 1, 0)), "SLURM_JOB_ID=5",
+                             "SLURM_JOB_NODELIST=h[1-2]", "SLURM_JOB_CPUS_PER_NODE=8(x2)",
+                             "SLURM_TASKS_PER_NODE=1(x2)", NULL},
+                  "worker0@h1 worker1@h1 worker2@h2 worker3@h2");
+}
+
+static void test_het(void **state)
+{
+    char *env[] = {"DT_PLAN={\"layout\":\"het\",\"dir\":\"/d\",\"roles\":[" ROLE(
+                       "ps", 1, 1, 0) "," ROLE("worker", 3, 2, 1) "]}",
+                   "SLURM_JOB_ID=5",
+                   "SLURM_HET_SIZE=2",
+                   "SLURM_JOB_NODELIST=h9",
+                   "SLURM_JOB_NODELIST_HET_GROUP_0=h1",
+                   "SLURM_JOB_CPUS_PER_NODE_HET_GROUP_0=1",
+                   "SLURM_JOB_NODELIST_HET_GROUP_1=h[2-3]",
+                   "SLURM_JOB_CPUS_PER_NODE_HET_GROUP_1=4(x2)",
+                   "SLURM_TASKS_PER_NODE_HET_GROUP_1=1,2",
+                   NULL};
+    (void)state;
+    expect_layout(env, "ps0@h1 worker0@h2 worker1@h3 worker2@h3");
+    env[4] = "X=";
+    expect_layout(env,
+                  "SLURM_JOB_NODELIST_HET_GROUP_<n> is not set: start this inside a Slurm job");
+}
+
+static void test_outside_a_trial(void **state)
+{
+    (void)state;
+    expect_layout((char *[]){"SLURM_JOB_ID=5", "SLURM_JOB_NODELIST=h1", "SLURM_JOB_CPUS_PER_NODE=8",
+                             "SLURM_TASKS_PER_NODE=2", NULL},
+                  "worker0@h1 worker1@h1");
+    expect_layout(
+        (char *[]){"SLURM_JOB_ID=5", "SLURM_HET_SIZE=2", "SLURM_JOB_NODELIST_HET_GROUP_0=h1",
+                   "SLURM_JOB_NODELIST_HET_GROUP_1=h2", "SLURM_JOB_CPUS_PER_NODE_HET_GROUP_0=1",
+                   "SLURM_JOB_CPUS_PER_NODE_HET_GROUP_1=1", "SLURM_TASKS_PER_NODE_HET_GROUP_0=1",
+                   "SLURM_TASKS_PER_NODE_HET_GROUP_1=1", NULL},
+        "ps0@h1 worker0@h2");
+    expect_layout((char *[]){"X=1", NULL},
+                  "SLURM_JOB_ID is not set: start this inside a Slurm job's batch script");
+    expect_layout((char *[]){"SLURM_JOB_ID=5", "DT_PLAN={}", NULL},
+                  "DT_PLAN: has no \"roles\"; start this in a trial's own batch script");
+}
+
+/* ---- a step's command ---- */
+
+static char *step(char *const *env, size_t role, const char *const *pass)
+{
+    struct dt_launch_plan *p = dt_launch_plan_read(env, NULL);
+    struct dt_shim s = {0};
+    struct dt_strv out = DT_STRV_INIT;
+    for (; pass && *pass; pass++)
+        dt_strv_add(&s.pass, *pass);
+    p->share_cores = false; /* depends on this host */
+    dt_step_argv(p, role, "srun", &s, "/dt-launch", "{}", (char *[]){"prog", "a b", NULL}, &out);
+    char *text = dt_strv_join(&out, "|");
+    dt_strv_free(&out);
+    dt_shim_free(&s);
+    dt_launch_plan_free(p);
+    return text;
+}
+
+static void test_step_argv(void **state)
+{
+    char *env[] = {PACKED(ROLE("ps", 1, 1, 0) "," ROLE("worker", 3, 2, 1)), "SLURM_JOB_ID=5",
+                   "SLURM_JOB_NODELIST=h[1-2]", "SLURM_JOB_CPUS_PER_NODE=8(x2)", NULL};
+    (void)state;
+    char *ps = step(env, 0, NULL);
+    assert_string_equal(ps,
+                        "srun|--job-name=ps|--nodes=1|--ntasks=1|--cpus-per-task=1|"
+                        "--distribution=arbitrary|--exact|--mem=0|--gpus=0|--kill-on-bad-exit=1|"
+                        "--wait=0|--input=all|/dt-launch|--task|ps|{}|prog|a b");
+    char *worker = step(env, 1, (const char *[]){"--mpi=pmi2", NULL});
+    assert_string_equal(worker, "srun|--job-name=worker|--nodes=2|--ntasks=3|--cpus-per-task=2|"
+                                "--distribution=arbitrary|--exact|--mem=0|--kill-on-bad-exit=1|"
+                                "--wait=0|--mpi=pmi2|/dt-launch|--task|worker|{}|prog|a b");
+    free(ps);
+    free(worker);
+}
+
+static void test_step_environ(void **state)
+{
+    char *env[] = {"SLURM_NTASKS=4",
+                   "SLURM_GPUS_PER_TASK=1",
+                   "SLURM_MEM_PER_CPU=5",
+                   "SLURM_JOB_ID=5",
+                   "SLURM_CPUS_PER_TASK=2",
+                   "PATH=/bin",
+                   "DT_PLAN={}",
+                   "DT_TRIAL=7",
+                   NULL};
+    struct dt_strv out = DT_STRV_INIT;
+    (void)state;
+    dt_step_environ(env, &out);
+    char *text = dt_strv_join(&out, " ");
+    assert_string_equal(text, "SLURM_JOB_ID=5 PATH=/bin DT_TRIAL=7");
+    free(text);
+    dt_strv_free(&out);
+}
+
+/* ---- a task's environment ---- */
+
+static const char launch_text[] =
+    "{\"number\":1,\"dir\":\"/d\",\"trial\":3,\"run\":2,"
+    "\"params\":{\"lr\":0.0001,\"opt\":\"a b\",\"big\":1e-7,\"n\":32,\"on\":false,\"x.y\":1},"
+    "\"roles\":[{\"name\":\"ps\",\"gpus\":0,\"hosts\":[\"a:1\",\"b:2\"]},"
+    "{\"name\":\"worker\",\"gpus\":1,\"hosts\":[\"a:3\",\"b:4\",\"b:5\"]}]}";
+
+static void test_task_env(void **state)
+{
+    static const char *const expected[][2] = {
+        {"DT_ROLE", "worker"},
+        {"DT_RANK", "3"},
+        {"DT_ROLE_RANK", "1"},
+        {"DT_PS_HOSTS", "a:1,b:2"},
+        {"DT_WORKER_HOSTS", "a:3,b:4,b:5"},
+        {"DT_PARAM_lr", "0.0001"},
+        {"DT_PARAM_opt", "a b"},
+        {"DT_PARAM_big", "1e-07"},
+        {"DT_PARAM_n", "32"},
+        {"DT_PARAM_on", "false"},
+        {"DT_PARAM_x_y", "1"},
+        {"DT_TRIAL", "3"},
+        {"DT_TRIAL_DIR", "/d"},
+        {"DT_CHECKPOINT_DIR", "/d/checkpoint"},
+        {"DT_METRICS_FILE", "/d/metrics.jsonl"},
+        {"DT_RESTARTS", "3"},
+        {"MASTER_ADDR", "a"},
+        {"MASTER_PORT", "1"},
+        {"RANK", "3"},
+        {"WORLD_SIZE", "5"},
+        {"LOCAL_RANK", "0"},
+        {"DMLC_ROLE", "worker"},
+        {"DMLC_PS_ROOT_URI", "a"},
+        {"DMLC_PS_ROOT_PORT", "1"},
+        {"DMLC_NUM_SERVER", "2"},
+        {"DMLC_NUM_WORKER", "3"},
+        {"CUDA_VISIBLE_DEVICES", "2"},
+        {"TF_CONFIG",
+         "{\"cluster\":{\"ps\":[\"a:1\",\"b:2\"],\"worker\":[\"a:3\",\"b:4\",\"b:5\"]},"
+         "\"task\":{\"type\":\"worker\",\"index\":1}}"},
+    };
+    struct json_object *launch = dt_json_parse(launch_text, "launch", NULL);
+    struct dt_strv env = DT_STRV_INIT;
+    struct dt_error e = DT_ERROR_INIT;
+    (void)state;
+    dt_strv_add(&env, "CUDA_VISIBLE_DEVICES=2");
+    dt_strv_add(&env, "RANK=17");
+    assert_int_equal(dt_task_env(launch, "worker", 1, 0, 2, &env, &e), 0);
+    for (size_t i = 0; i < COUNT(expected); i++) {
+        const char *value = dt_launch_getenv(env.v, expected[i][0]);
+        if (!value)
+            fail_msg("%s is not set", expected[i][0]);
+        else
+            assert_string_equal(value, expected[i][1]);
+    }
+    assert_int_equal(dt_task_env(launch, "ps", 1, 0, 0, &env, &e), 0);
+    assert_null(dt_launch_getenv(env.v, "CUDA_VISIBLE_DEVICES"));
+    assert_string_equal(dt_launch_getenv(env.v, "DMLC_ROLE"), "server");
+    assert_int_equal(dt_task_env(launch, "ps", 2, 0, 0, &env, &e), -1);
+    assert_int_equal(dt_task_env(launch, "chief", 0, 0, 0, &env, &e), -1);
+    dt_error_clear(&e);
+    dt_strv_free(&env);
+    json_object_put(launch);
+}
+
+/* ---- the command line ---- */
+
+struct line {
+    const char *words; /* separated by blanks, without srun itself */
+    enum dt_shim_kind kind;
+    const char *pass, *dropped, *program;
+};
+
+static void test_shim(void **state)
+{
+    /* a trial of 5 tasks, submitted as 4, on 2 nodes */
+    static const struct line lines[] = {
+        {"prog", DT_SHIM_ROLES, "", "", "prog"},
+        {"prog -n 3", DT_SHIM_ROLES, "", "", "prog"},
+        {"-- prog", DT_SHIM_ROLES, "", "", "prog"},
+        {"-n5 prog", DT_SHIM_ROLES, "", "", "prog"},
+        {"-n 4 prog", DT_SHIM_ROLES, "", "", "prog"},
+        {"--ntasks=4 prog", DT_SHIM_ROLES, "", "", "prog"},
+        {"--ntasks 4 prog", DT_SHIM_ROLES, "", "", "prog"},
+        {"--nta 4 prog", DT_SHIM_REAL, "--nta", "", "4"},
+        {"-N2 prog", DT_SHIM_ROLES, "", "", "prog"},
+        {"-N4 prog", DT_SHIM_ROLES, "", "", "prog"},
+        {"-N2 -n3 prog", DT_SHIM_REAL, "", "", "prog"},
+        {"-N1-2 prog", DT_SHIM_REAL, "", "", "prog"},
+        {"-N2 --ntasks-per-node=2 prog", DT_SHIM_ROLES, "", "", "prog"},
+        {"-N2 --ntasks-per-node=1 prog", DT_SHIM_REAL, "", "", "prog"},
+        {"--ntasks-per-node=1 prog", DT_SHIM_ROLES, "", "--ntasks-per-node", "prog"},
+        {"-n1 hostname", DT_SHIM_REAL, "", "", "hostname"},
+        {"-lun4 prog", DT_SHIM_ROLES, "--label --unbuffered", "", "prog"},
+        {"-lu -c 8 --gres gpu:1 --mem=4G --mpi pmi2 prog x", DT_SHIM_ROLES,
+         "--label --unbuffered --mpi=pmi2", "--cpus-per-task --gres --mem", "prog"},
+        {"--lab prog", DT_SHIM_ROLES, "--label", "", "prog"},
+        {"--exclusive prog", DT_SHIM_ROLES, "", "--exclusive", "prog"},
+        {"--exclusive=user prog", DT_SHIM_ROLES, "", "--exclusive", "prog"},
+        {"-K prog", DT_SHIM_ROLES, "--kill-on-bad-exit", "", "prog"},
+        {"-K0 prog", DT_SHIM_ROLES, "--kill-on-bad-exit=0", "", "prog"},
+        {"--container-image img prog", DT_SHIM_ROLES, "--container-image=img", "", "prog"},
+        {"--other-plugin=x prog", DT_SHIM_ROLES, "--other-plugin=x", "", "prog"},
+        {"--het-group=1 prog", DT_SHIM_REAL, "", "", "prog"},
+        {"--jobid 7 prog", DT_SHIM_REAL, "", "", "prog"},
+        {"--pty bash", DT_SHIM_REAL, "", "", "bash"},
+        {"-w h1 prog", DT_SHIM_REAL, "", "", "prog"},
+        {"a : b", DT_SHIM_REAL, "", "", "a"},
+        {"--version", DT_SHIM_REAL, "", "", NULL},
+        {"-n 4", DT_SHIM_REAL, "", "", NULL},
+        {"-q", DT_SHIM_REAL, "--qos", "", NULL},
+        {"-9 prog", DT_SHIM_REAL, "", "", "prog"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(lines); i++) {
+        struct dt_strv words = DT_STRV_INIT;
+        struct dt_shim s;
+        dt_strv_add(&words, "/x/srun");
+        dt_strv_split(&words, lines[i].words, " ");
+        dt_shim_parse((int)words.n, words.v, (int[]){5, 4}, 2, 2, &s);
+        char *pass = dt_strv_join(&s.pass, " "), *dropped = dt_strv_join(&s.dropped, " ");
+        if (s.kind != lines[i].kind || strcmp(pass, lines[i].pass) ||
+            strcmp(dropped, lines[i].dropped))
+            fail_msg("\"%s\": kind %d, pass \"%s\", dropped \"%s\"", lines[i].words, s.kind, pass,
+                     dropped);
+        if (lines[i].program)
+            assert_string_equal(words.v[s.program], lines[i].program);
+        else
+            assert_int_equal(s.program, words.n);
+        free(pass);
+        free(dropped);
+        dt_shim_free(&s);
+        dt_strv_free(&words);
+    }
+}
+
+static void test_colon_is_dt_launchs_own_argument(void **state)
+{
+    struct dt_shim s;
+    (void)state;
+    dt_shim_parse(4, (char *[]){"dt-launch", "a", ":", "b", NULL}, NULL, 0, 1, &s);
+    assert_int_equal(s.kind, DT_SHIM_ROLES);
+    dt_shim_free(&s);
+}
+
+/* ---- ports ---- */
+
+static void test_ports(void **state)
+{
+    int seen[65536] = {0}, ports[8];
+    (void)state;
+    for (int node = 0; node < 4; node++) {
+        assert_int_equal(dt_ports_find("32768\t60999\n", 12345, node, 4, 8, ports, NULL), 0);
+        for (int i = 0; i < 8; i++) {
+            assert_in_range(ports[i], 1025, 32767);
+            assert_int_equal(seen[ports[i]]++, 0);
+        }
+    }
+    assert_int_equal(dt_ports_find("1024\t60999\n", 1, 0, 1, 1, ports, NULL), 0);
+    assert_in_range(ports[0], 61000, 65535);
+    assert_int_equal(dt_ports_find("1024\t65535\n", 1, 0, 1, 1, ports, NULL), 0);
+}
+
+static void test_taken_port_is_passed_over(void **state)
+{
+    int first, again;
+    struct sockaddr_in a = {.sin_family = AF_INET};
+    (void)state;
+    assert_int_equal(dt_ports_find("32768 60999", 99, 0, 1, 1, &first, NULL), 0);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    a.sin_port = htons((uint16_t)first);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(dt_ports_find("32768 60999", 99, 0, 1, 1, &again, NULL), 0);
+    assert_int_not_equal(first, again);
+    close(fd);
+}
+
+/* ---- failures ---- */
+
+static void test_first_failure(void **state)
+{
+    char dir[] = "/tmp/test_launch.XXXXXX";
+    char *tasks, *a, *b, *c;
+    static const char early[] =
+        "{\"launch\":2,\"time\":1.0,\"rank\":1,\"exit_code\":139,\"signal\":11}";
+    static const char late[] =
+        "{\"launch\":1,\"time\":2.0,\"rank\":2,\"exit_code\":7,\"signal\":0}";
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    tasks = dt_xasprintf("%s/tasks", dir);
+    a = dt_xasprintf("%s/worker-1.json", tasks);
+    b = dt_xasprintf("%s/worker-2.json", tasks);
+    c = dt_xasprintf("%s/broken.json", tasks);
+    assert_null(dt_first_failure(dir, 0));
+    assert_int_equal(mkdir(tasks, 0700), 0);
+    assert_int_equal(dt_write_file(a, early, strlen(early), 0600, NULL), 0);
+    assert_int_equal(dt_write_file(b, late, strlen(late), 0600, NULL), 0);
+    assert_int_equal(dt_write_file(c, "{", 1, 0600, NULL), 0);
+    struct json_object *any = dt_first_failure(dir, 0), *of_one = dt_first_failure(dir, 1);
+    assert_int_equal(dt_json_int(any, "rank", 0), 1);
+    assert_int_equal(dt_failure_code(any), 139);
+    assert_int_equal(dt_json_int(of_one, "rank", 0), 2);
+    assert_int_equal(dt_failure_code(of_one), 7);
+    assert_null(dt_first_failure(dir, 3));
+    json_object_put(any);
+    json_object_put(of_one);
+    unlink(a);
+    unlink(b);
+    unlink(c);
+    rmdir(tasks);
+    rmdir(dir);
+    free(tasks);
+    free(a);
+    free(b);
+    free(c);
+}
+
+int main(void)
+{
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hostlist),
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_packed_spreads),
+        cmocka_unit_test(test_slurms_layout_kept),
+        cmocka_unit_test(test_het),
+        cmocka_unit_test(test_outside_a_trial),
+        cmocka_unit_test(test_step_argv),
+        cmocka_unit_test(test_step_environ),
+        cmocka_unit_test(test_task_env),
+        cmocka_unit_test(test_shim),
+        cmocka_unit_test(test_colon_is_dt_launchs_own_argument),
+        cmocka_unit_test(test_ports),
+        cmocka_unit_test(test_taken_port_is_passed_over),
+        cmocka_unit_test(test_first_failure),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,105 @@
+#include "tools/tools.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static const char usage_text[] =
+    "usage: dt-tune expand [--spec=SPEC.json] [--config=C.json] [--cluster=FILE] [SBATCH OPTIONS] SCRIPT [ARGS]\n"
+    "Prints the batch script that runs SCRIPT in one configuration; sbatch takes it as it stands.\n"
+    "  --spec=SPEC.json   what may be tuned (default: what the --dt-... options say)\n"
+    "  --config=C.json    the configuration, e.g. {\"ps\": 1, \"workers\": 4}; default: the job as submitted\n"
+    "  --cluster=FILE     take the nodes from this JSON file instead of asking Slurm\n";
+
+/* Parameters that the configuration leaves out are as submitted. */
+static int complete_config(const struct dt_setup *s, struct json_object *given, double *x, struct dt_error *e)
+{
+    struct json_object *all = dt_config_to_json(s->space, s->submitted);
+    json_object_object_foreach(given, key, value)
+    {
+        json_object_object_add(all, key, json_object_get(value));
+    }
+    int rc = dt_config_from_json(s->space, all, x, e);
+    json_object_put(all);
+    return rc;
+}
+
+char *expand_config(const struct dt_setup *s, struct json_object *config, struct dt_error *e)
+{
+    double *x = dt_xcalloc(s->space->n, sizeof(double));
+    struct dt_shape shape;
+    char *text = NULL, *launch = sibling("dt-launch", e);
+    memcpy(x, s->submitted, s->space->n * sizeof(double));
+    if (launch && (!config || complete_config(s, config, x, e) == 0)) {
+        dt_shape_make(s->space, x, &s->job, s->cluster, &shape);
+        shape.as_submitted = dt_config_equal(x, s->submitted, s->space->n);
+        const char *why = shape.as_submitted ? NULL : dt_shape_why_not(&shape, &s->job, s->cluster);
+        struct dt_trial_script script = {.submission = s->submission, .script = s->script, .job = &s->job,
+                                         .space = s->space, .x = x, .shape = &shape, .launch = launch};
+        if (why)
+            dt_fail(e, "this configuration cannot run here: %s", why);
+        else
+            text = dt_expand(&script, e);
+    }
+    free(launch);
+    free(x);
+    return text;
+}
+
+int cmd_expand(int argc, char **argv)
+{
+    struct dt_strv sbatch = DT_STRV_INIT;
+    const char *cluster_file = NULL;
+    struct dt_cluster *cluster = NULL;
+    struct dt_error e = DT_ERROR_INIT;
+    dt_strv_add(&sbatch, "sbatch");
+    /* Ours come first; what follows the first other word is sbatch's. */
+    int i = 1;
+    for (; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0) {
+            fputs(usage_text, stdout);
+            dt_strv_free(&sbatch);
+            return EXIT_DONE;
+        }
+        bool separate = strcmp(argv[i], "--config") == 0 || strcmp(argv[i], "--spec") == 0 ||
+                        strcmp(argv[i], "--cluster") == 0;
+        const char *value = separate ? argv[i + 1] : strchr(argv[i], '=') ? strchr(argv[i], '=') + 1 : "";
+        if (!value)
+            break;
+        if (dt_starts_with(argv[i], "--config"))
+            dt_strv_addf(&sbatch, "--dt-config=%s", value);
+        else if (dt_starts_with(argv[i], "--cluster") && !dt_starts_with(argv[i], "--cluster-"))
+            cluster_file = value;
+        else if (dt_starts_with(argv[i], "--spec"))
+            dt_strv_addf(&sbatch, "--dt-tune=%s", value);
+        else
+            break;
+        i += separate;
+    }
+    if (i >= argc) {
+        fputs(usage_text, stderr);
+        dt_strv_free(&sbatch);
+        return EXIT_USAGE;
+    }
+    dt_strv_addv(&sbatch, argv + i);
+    struct dt_submission *submission = NULL;
+    struct dt_setup *s = NULL;
+    char *text = NULL;
+    bool ok = !cluster_file || (cluster = read_cluster(cluster_file, &e)) != NULL;
+    if (ok && (submission = dt_submission_read(sbatch.v, environ, STDIN_FILENO, NULL, &e)))
+        s = dt_setup_new(submission, NULL, cluster, &e);
+    else
+        dt_cluster_free(cluster);
+    if (s)
+        text = expand_config(s, s->config, &e);
+    if (text)
+        fputs(text, stdout);
+    int rc = text ? EXIT_DONE : fail_with(&e, EXIT_USAGE);
+    free(text);
+    dt_setup_free(s);
+    dt_strv_free(&sbatch);
+    return rc;
+}

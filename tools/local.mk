@@ -1,0 +1,16 @@
+bin_PROGRAMS += dt-launch
+dt_launch_SOURCES = tools/dt-launch.c
+dt_launch_CFLAGS = $(AM_CFLAGS) $(JSON_C_CFLAGS)
+dt_launch_LDADD = $(LIBDT_LIBS)
+dist_man_MANS += tools/dt-launch.1
+
+bin_PROGRAMS += dt-tune dt-sbatch
+TOOLS_COMMON = tools/tools.h tools/common.c tools/study.c tools/dry_run.c tools/expand.c
+dt_tune_SOURCES = \
+	tools/dt-tune.c $(TOOLS_COMMON) tools/prepare.c tools/run.c tools/check.c tools/metric.c \
+	tools/report.c tools/suggest.c tools/simulate.c
+dt_tune_CFLAGS = $(AM_CFLAGS) $(JSON_C_CFLAGS)
+dt_tune_LDADD = $(LIBDT_LIBS)
+dt_sbatch_SOURCES = tools/dt-sbatch.c plugin/options.h $(TOOLS_COMMON)
+dt_sbatch_CFLAGS = $(AM_CFLAGS) $(JSON_C_CFLAGS)
+dt_sbatch_LDADD = $(LIBDT_LIBS)

@@ -1,0 +1,99 @@
+/* dt-tune prepare: started inside sbatch by the SPANK plugin, as the user. It reads the whole submission again, checks it, and
+ * hands the study to the plugin; or it says in one line what is wrong. */
+#include "tools/tools.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern char **environ;
+
+#define STUDY_MAX 65535
+
+static const char usage_text[] =
+    "usage: dt-tune prepare [--sbatch=PATH] [--fd=N] [--cluster=FILE] -- SBATCH-COMMAND-LINE\n"
+    "Checks a submission with --dt-tune and writes the study, one line of JSON, to descriptor N (default 1).\n"
+    "With --dt-dry-run it prints the search space and the first trials' scripts instead.\n"
+    "  --cluster=FILE   take the nodes from this JSON file instead of asking Slurm\n";
+
+static int write_study(const struct dt_setup *s, int fd, struct dt_error *e)
+{
+    char *exec = dt_self_exe(e), *text = exec ? dt_setup_text(s, exec) : NULL;
+    free(exec);
+    if (!text)
+        return -1;
+    size_t len = strlen(text), done = 0;
+    int rc = 0;
+    if (len > STUDY_MAX)
+        rc = dt_fail(e, "the study takes %zu bytes, the limit is %d: give fewer choices, or put candidates into a file",
+                     len, STUDY_MAX);
+    text[len++] = '\n';
+    while (rc == 0 && done < len) {
+        ssize_t n = write(fd, text + done, len - done);
+        if (n < 0 && errno != EINTR)
+            rc = dt_fail(e, "cannot hand the study to sbatch: %s", strerror(errno));
+        done += n > 0 ? (size_t)n : 0;
+    }
+    free(text);
+    return rc;
+}
+
+static int prepare(char **sbatch_argv, const char *sbatch, const char *cluster_file, int fd,
+                   struct dt_error *e)
+{
+    struct dt_cluster *cluster = NULL;
+    if (cluster_file && !(cluster = read_cluster(cluster_file, e)))
+        return -1;
+    struct dt_submission *submission = dt_submission_read(sbatch_argv, environ, STDIN_FILENO, sbatch, e);
+    if (!submission) {
+        dt_cluster_free(cluster);
+        return -1;
+    }
+    print_warnings(submission);
+    struct dt_setup *s = dt_setup_new(submission, sbatch, cluster, e);
+    if (!s)
+        return -1;
+    bool dry = dt_submission_get(submission, "dt-dry-run") != NULL;
+    int rc = dry ? print_dry_run(s, e) : write_study(s, fd, e);
+    dt_setup_free(s);
+    return rc;
+}
+
+int cmd_prepare(int argc, char **argv)
+{
+    static const struct option options[] = {{"sbatch", required_argument, NULL, 's'},
+                                            {"fd", required_argument, NULL, 'f'},
+                                            {"cluster", required_argument, NULL, 'c'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    const char *sbatch = NULL, *cluster = NULL;
+    struct dt_error e = DT_ERROR_INIT;
+    int fd = STDOUT_FILENO;
+    for (int c; (c = getopt_long(argc, argv, "+", options, NULL)) != -1;) {
+        switch (c) {
+        case 's':
+            sbatch = optarg;
+            break;
+        case 'f':
+            fd = atoi(optarg);
+            fcntl(fd, F_SETFD, FD_CLOEXEC); /* the plugin reads to its end, so no child may hold it */
+            break;
+        case 'c':
+            cluster = optarg;
+            break;
+        case 'h':
+            fputs(usage_text, stdout);
+            return EXIT_DONE;
+        default:
+            return EXIT_USAGE;
+        }
+    }
+    if (optind >= argc) {
+        fputs(usage_text, stderr);
+        return EXIT_USAGE;
+    }
+    return prepare(argv + optind, sbatch, cluster, fd, &e) < 0 ? fail_with(&e, EXIT_USAGE) : EXIT_DONE;
+}

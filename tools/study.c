@@ -1,0 +1,208 @@
+/* Running a study to its report: what `dt-tune run` and `dt-sbatch --here` have in common. */
+#include "backend/backend.h"
+#include "report/report.h"
+#include "tools/tools.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static volatile int told_to_end; /* the signal, 0 while there is none */
+
+static void on_signal(int sig)
+{
+    if (sig != SIGUSR1) /* that one only wakes the tuner: a trial has ended */
+        told_to_end = sig;
+}
+
+/* Signals stay blocked except while the backend waits, so none is lost between looking and sleeping. */
+static void catch_signals(void)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
+    struct sigaction sa = {.sa_handler = on_signal};
+    sigset_t block;
+    sigemptyset(&block);
+    for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+        sigaction(signals[i], &sa, NULL);
+        sigaddset(&block, signals[i]);
+    }
+    sigprocmask(SIG_BLOCK, &block, NULL);
+}
+
+struct opening {
+    struct dt_setup **setup;
+    struct dt_study *s;
+    char **name;
+    bool fresh;
+};
+
+/* One record of an existing journal: the first holds the study itself, the others are events. */
+static int on_record(void *arg, struct json_object *record, struct dt_error *e)
+{
+    struct opening *o = arg;
+    struct dt_event ev;
+    if (o->fresh) {
+        struct json_object *doc = dt_json_get(record, "study");
+        struct dt_setup *stored = doc ? dt_setup_from_json(doc, (*o->setup)->script, e) : NULL;
+        if (!stored)
+            return doc ? -1 : dt_fail(e, "it does not begin with a study");
+        free(*o->name);
+        *o->name = dt_xstrdup(dt_json_str(record, "name", "?"));
+        /* where the tools are is a matter of this sitting */
+        free(stored->sbatch);
+        stored->sbatch = (*o->setup)->sbatch ? dt_xstrdup((*o->setup)->sbatch) : NULL;
+        dt_setup_free(*o->setup);
+        *o->setup = stored;
+        o->s = dt_study_new(stored->spec, stored->space, stored->submitted, e);
+        o->fresh = false;
+        return o->s ? 0 : -1;
+    }
+    if (dt_event_from_json(record, &ev, e) < 0)
+        return -1;
+    int rc = dt_study_apply(o->s, &ev, e);
+    dt_event_free(&ev);
+    return rc;
+}
+
+static int begin_journal(struct dt_journal *j, const struct dt_setup *s, const char *name, struct dt_error *e)
+{
+    char *exec = dt_self_exe(e), *text = exec ? dt_setup_text(s, exec) : NULL;
+    struct json_object *record = json_object_new_object();
+    json_object_object_add(record, "version", json_object_new_int(1));
+    json_object_object_add(record, "name", json_object_new_string(name));
+    json_object_object_add(record, "study", text ? dt_json_parse(text, "study", e) : NULL);
+    int rc = text ? dt_journal_append(j, record, e) : -1;
+    json_object_put(record);
+    free(exec);
+    free(text);
+    return rc;
+}
+
+static int write_in(const char *dir, const char *name, const char *text, unsigned mode, struct dt_error *e)
+{
+    char *path = dt_xasprintf("%s/%s", dir, name);
+    int rc = dt_write_file(path, text, strlen(text), mode, e);
+    free(path);
+    return rc;
+}
+
+/* spec.json and the script as they were submitted, once. */
+static int write_inputs(const char *dir, const struct dt_setup *s, struct dt_error *e)
+{
+    const char *spec = json_object_to_json_string_ext(s->spec->json, JSON_C_TO_STRING_PRETTY |
+                                                                         JSON_C_TO_STRING_NOSLASHESCAPE);
+    char *text = dt_xasprintf("%s\n", spec);
+    int rc = write_in(dir, "spec.json", text, 0666, e);
+    free(text);
+    return rc == 0 ? write_in(dir, "script", s->script, 0777, e) : -1;
+}
+
+/* best.json and best.sh. */
+static int write_best(const char *dir, const struct dt_setup *s, const struct dt_study *study, struct dt_error *e)
+{
+    const struct dt_trial *best = dt_study_best(study);
+    if (!best)
+        return 0;
+    struct json_object *config = dt_config_to_json(s->space, best->x);
+    for (size_t i = 0; i < s->space->n; i++) /* what was left as the script has it stays out */
+        if (best->x[i] != best->x[i])
+            json_object_object_del(config, s->space->params[i].name);
+    char *json = dt_json_text(config), *line = dt_xasprintf("%s\n", json);
+    char *script = expand_config(s, config, e);
+    int rc = script ? write_in(dir, "best.json", line, 0666, e) : -1;
+    if (rc == 0)
+        rc = write_in(dir, "best.sh", script, 0777, e);
+    json_object_put(config);
+    free(json);
+    free(line);
+    free(script);
+    return rc;
+}
+
+/* "dt-tune-123/best.sh ARGS", as one types it in the folder of the submission. */
+static char *best_command(const char *dir, const struct dt_setup *s)
+{
+    char *cwd = getcwd(NULL, 0);
+    size_t n = cwd ? strlen(cwd) : 0;
+    bool below = n && strncmp(dir, cwd, n) == 0 && dir[n] == '/';
+    struct dt_buf b = DT_BUF_INIT;
+    dt_buf_addf(&b, "%s/best.sh", below ? dir + n + 1 : dir);
+    for (size_t i = 0; i < s->submission->args.n; i++) {
+        const char *a = s->submission->args.v[i];
+        bool plain = *a && strspn(a, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,/:@%") ==
+                               strlen(a);
+        dt_buf_add(&b, plain ? " " : " '");
+        for (; *a; a++)
+            dt_buf_addf(&b, *a == '\'' ? "'\\''" : "%c", *a);
+        dt_buf_add(&b, plain ? "" : "'");
+    }
+    free(cwd);
+    return dt_buf_take(&b);
+}
+
+static void on_event(void *arg, const struct dt_study *s, const struct dt_event *ev)
+{
+    dt_report_event(arg, s, ev);
+}
+
+static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journal *j, const char *name,
+                    const char *dir, uint32_t tuner_job, struct json_object *limits, struct dt_error *e)
+{
+    char *launch = sibling("dt-launch", e);
+    struct dt_slurm_config config = {.submission = s->submission,
+                                     .script = s->script,
+                                     .job = &s->job,
+                                     .space = s->space,
+                                     .cluster = s->cluster,
+                                     .study = name,
+                                     .dir = dir,
+                                     .sbatch = s->sbatch ? s->sbatch : "sbatch",
+                                     .launch = launch,
+                                     .tuner_job = tuner_job};
+    struct dt_backend *b = launch ? dt_backend_slurm(&config) : NULL;
+    struct dt_reporter reporter = {on_event, stdout};
+    dt_report_intro(stdout, s, name, dir);
+    int rc = b ? dt_study_run(study, b, j, &reporter, limits, &told_to_end, e) : -1;
+    if (rc >= 0 && write_best(dir, s, study, e) < 0)
+        rc = -1;
+    char *best = best_command(dir, s);
+    dt_report_final(stdout, study, best);
+    if (rc == 1)
+        printf("go on with: sbatch --dt-tune --dt-resume=%s SCRIPT\n", dir);
+    free(best);
+    dt_backend_free(b);
+    free(launch);
+    return rc;
+}
+
+int run_study(struct dt_setup *s, const char *study_name, const char *dir, uint32_t tuner_job)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    char *path = dt_xasprintf("%s/journal.jsonl", dir), *name = dt_xstrdup(study_name);
+    struct json_object *limits = json_object_get(dt_json_get(s->spec->json, "search"));
+    struct opening o = {.setup = &s, .name = &name, .fresh = true};
+    catch_signals();
+    int rc = dt_mkdirs(dir, &e);
+    struct dt_journal *j = rc == 0 ? dt_journal_open(path, on_record, &o, &e) : NULL;
+    rc = j ? 0 : -1;
+    if (j && o.fresh) {
+        rc = begin_journal(j, s, name, &e) < 0 || write_inputs(dir, s, &e) < 0 ? -1 : 0;
+        o.s = rc == 0 ? dt_study_new(s->spec, s->space, s->submitted, &e) : NULL;
+    }
+    if (rc == 0 && o.s)
+        rc = run_open(s, o.s, j, name, dir, tuner_job, limits, &e);
+    else
+        rc = -1;
+    bool found = o.s && dt_study_best(o.s);
+    dt_study_free(o.s);
+    dt_journal_close(j);
+    dt_setup_free(s);
+    json_object_put(limits);
+    free(path);
+    free(name);
+    if (rc < 0)
+        return fail_with(&e, EXIT_WORK_FAILED);
+    return rc == 0 && found ? EXIT_DONE : EXIT_WORK_FAILED;
+}

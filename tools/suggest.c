@@ -1,0 +1,153 @@
+#include "optimizer/optimizer.h"
+#include "tools/tools.h"
+
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage_text[] =
+    "usage: dt-tune suggest --spec=S.json [--observations=O.jsonl] [-n K] [--seed=N] [--cluster=FILE]\n"
+    "Prints K configurations to try next (default 1), one JSON object a line: {\"config\": {...}}.\n"
+    "Observations are JSON lines: {\"config\": {...}, \"value\": 12.3, \"status\": \"ok\", \"duration_s\": 61}\n"
+    "with status ok, failed, censored (value is a bound) or pending.\n";
+
+struct observations {
+    struct dt_observation *v;
+    size_t n;
+};
+
+static int read_observation(const struct dt_space *space, struct json_object *o, struct dt_observation *obs,
+                            struct dt_error *e)
+{
+    const char *status = dt_json_str(o, "status", "ok");
+    double *x = dt_xcalloc(space->n, sizeof(double));
+    *obs = (struct dt_observation){.x = x, .value = dt_json_num(o, "value", NAN),
+                                   .duration = dt_json_num(o, "duration_s", 0)};
+    int found = -1;
+    for (int i = 0; i <= DT_STATUS_CENSORED; i++)
+        if (strcmp(status, dt_status_names[i]) == 0)
+            found = i;
+    if (found < 0)
+        return dt_fail(e, "\"%s\" is not a status; ok, failed, censored or pending", status);
+    obs->status = (enum dt_status)found;
+    if ((found == DT_STATUS_OK || found == DT_STATUS_CENSORED) && !isfinite(obs->value))
+        return dt_fail(e, "status %s needs a finite \"value\"", status);
+    return dt_config_from_json(space, dt_json_get(o, "config"), x, e);
+}
+
+static int read_observations(const char *path, const struct dt_space *space, struct observations *all,
+                             struct dt_error *e)
+{
+    char *text = dt_read_file(path, (size_t)256 << 20, NULL, e);
+    int rc = text ? 0 : -1;
+    size_t line = 0;
+    for (char *s = text, *end; rc == 0 && s && *s; s = end) {
+        end = strchrnul(s, '\n');
+        if (*end)
+            *end++ = '\0';
+        line++;
+        if (strspn(s, " \t\r") == strlen(s))
+            continue;
+        struct json_object *o = dt_json_parse(s, "line", e);
+        all->v = dt_xrealloc(all->v, all->n + 1, sizeof(*all->v));
+        rc = o ? read_observation(space, o, &all->v[all->n++], e) : -1;
+        json_object_put(o);
+        if (rc < 0)
+            dt_fail_at(e, "%s:%zu", path, line);
+    }
+    free(text);
+    return rc;
+}
+
+static int suggest(const struct dt_spec *spec, const struct dt_space *space, struct observations *all, size_t k,
+                   struct dt_error *e)
+{
+    struct dt_optimizer *o = dt_optimizer_new(spec->algorithm, space, spec->seed, e);
+    int rc = o ? 1 : -1;
+    for (size_t i = 0; i < k && rc == 1; i++) {
+        struct dt_context ctx = {space, all->v, all->n, spec->maximize, spec->seed, spec->grid_levels};
+        double *x = dt_xcalloc(space->n, sizeof(double));
+        rc = dt_optimizer_suggest(o, &ctx, x, e);
+        all->v = dt_xrealloc(all->v, all->n + 1, sizeof(*all->v));
+        all->v[all->n++] = (struct dt_observation){.x = x, .status = DT_STATUS_PENDING, .value = NAN};
+        if (rc != 1)
+            break;
+        struct json_object *line = json_object_new_object();
+        json_object_object_add(line, "config", dt_config_to_json(space, x));
+        char *text = dt_json_text(line);
+        puts(text);
+        free(text);
+        json_object_put(line);
+    }
+    if (rc == 0)
+        fprintf(stderr, "dt-tune: every configuration of the space was tried\n");
+    dt_optimizer_free(o);
+    return rc < 0 ? -1 : 0;
+}
+
+int cmd_suggest(int argc, char **argv)
+{
+    static const struct option options[] = {{"spec", required_argument, NULL, 's'},
+                                            {"observations", required_argument, NULL, 'o'},
+                                            {"seed", required_argument, NULL, 'r'},
+                                            {"cluster", required_argument, NULL, 'c'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    const char *spec_path = NULL, *obs_path = NULL, *cluster_path = NULL;
+    int64_t k = 1, seed = -1;
+    struct dt_error e = DT_ERROR_INIT;
+    for (int c; (c = getopt_long(argc, argv, "n:", options, NULL)) != -1;) {
+        bool bad = false;
+        switch (c) {
+        case 's':
+            spec_path = optarg;
+            break;
+        case 'o':
+            obs_path = optarg;
+            break;
+        case 'c':
+            cluster_path = optarg;
+            break;
+        case 'n':
+            bad = dt_parse_int64(optarg, &k) < 0 || k < 1 || k > 1000000;
+            break;
+        case 'r':
+            bad = dt_parse_int64(optarg, &seed) < 0 || seed < 0;
+            break;
+        case 'h':
+            fputs(usage_text, stdout);
+            return EXIT_DONE;
+        default:
+            return EXIT_USAGE;
+        }
+        if (bad) {
+            dt_fail(&e, "suggest: \"%s\" is not a whole number in range", optarg);
+            return fail_with(&e, EXIT_USAGE);
+        }
+    }
+    if (!spec_path || optind != argc) {
+        fputs(usage_text, stderr);
+        return EXIT_USAGE;
+    }
+    struct dt_job job = {.tasks = 1, .cpus = 1};
+    struct dt_cluster *cluster = NULL;
+    struct observations all = {0};
+    struct dt_space *space = NULL;
+    const char *why;
+    struct dt_spec *spec = dt_spec_read(spec_path, &e);
+    bool ok = spec && (!cluster_path || (cluster = read_cluster(cluster_path, &e)) != NULL);
+    struct dt_space_source source = {spec, &job, cluster};
+    if (ok && seed >= 0)
+        spec->seed = (uint64_t)seed;
+    ok = ok && (space = dt_space_generate(&source, &why, &e)) != NULL;
+    ok = ok && (!obs_path || read_observations(obs_path, space, &all, &e) == 0);
+    ok = ok && suggest(spec, space, &all, (size_t)k, &e) == 0;
+    for (size_t i = 0; i < all.n; i++)
+        free((double *)all.v[i].x);
+    free(all.v);
+    dt_space_free(space);
+    dt_cluster_free(cluster);
+    dt_spec_free(spec);
+    return ok ? EXIT_DONE : fail_with(&e, EXIT_USAGE);
+}

@@ -1,0 +1,36 @@
+/* What the tools share: exit codes, how errors reach the user, and the subcommands, a file each. */
+#ifndef DT_TOOLS_H
+#define DT_TOOLS_H
+
+#include "tuner/setup.h"
+#include "util/util.h"
+
+enum { EXIT_DONE = 0, EXIT_WORK_FAILED = 1, EXIT_USAGE = 2 };
+
+/* Prints "dt-tune: TEXT", frees the error, returns `code`. */
+int fail_with(struct dt_error *e, int code);
+
+int cmd_check(int argc, char **argv);
+int cmd_expand(int argc, char **argv);
+int cmd_metric(int argc, char **argv);
+int cmd_prepare(int argc, char **argv);
+int cmd_report(int argc, char **argv);
+int cmd_run(int argc, char **argv);
+int cmd_simulate(int argc, char **argv);
+int cmd_suggest(int argc, char **argv);
+
+/* What sbatch accepts and the user hardly meant, one line each, on stderr. */
+void print_warnings(const struct dt_submission *s);
+/* A cluster described in a JSON file, for commands that must not ask Slurm. */
+struct dt_cluster *read_cluster(const char *path, struct dt_error *e);
+/* The batch script of a configuration; what it leaves out is as submitted (NULL: all). Caller frees. */
+char *expand_config(const struct dt_setup *s, struct json_object *config, struct dt_error *e);
+/* Prints the space and the scripts of the first trials: --dt-dry-run. */
+int print_dry_run(const struct dt_setup *s, struct dt_error *e);
+/* Runs a study to its report. `study`: its name; `dir`: its absolute folder; `tuner_job`: 0 in the foreground.
+ * Takes the setup over. Returns an exit code. */
+int run_study(struct dt_setup *s, const char *study, const char *dir, uint32_t tuner_job);
+/* The path of a program that lies beside this one. Caller frees. */
+char *sibling(const char *name, struct dt_error *e);
+
+#endif
