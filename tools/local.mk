@@ -2,7 +2,7 @@ bin_PROGRAMS += dt-launch
 dt_launch_SOURCES = tools/dt-launch.c
 dt_launch_CFLAGS = $(AM_CFLAGS) $(JSON_C_CFLAGS)
 dt_launch_LDADD = $(LIBDT_LIBS)
-dist_man_MANS += tools/dt-launch.1
+dist_man_MANS += tools/dt-launch.1 tools/dt-tune.1 tools/dt-sbatch.1
 
 bin_PROGRAMS += dt-tune dt-sbatch
 TOOLS_COMMON = tools/tools.h tools/common.c tools/study.c tools/dry_run.c tools/expand.c

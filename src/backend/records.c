@@ -31,12 +31,39 @@ static char *failure_text(struct json_object *failed)
     return dt_buf_take(&b);
 }
 
+#define LAST_LINES 10
+#define LAST_BYTES 4096
+
+/* The end of the trial's output; NULL where there is none. */
+static char *last_lines(const char *dir)
+{
+    char *path = dt_xasprintf("%s/output.log", dir), text[LAST_BYTES + 1];
+    FILE *f = fopen(path, "re");
+    size_t n = 0, lines = 0;
+    free(path);
+    if (!f)
+        return NULL;
+    if (fseek(f, -LAST_BYTES, SEEK_END) < 0)
+        rewind(f);
+    n = fread(text, 1, LAST_BYTES, f);
+    fclose(f);
+    while (n && text[n - 1] == '\n')
+        n--;
+    text[n] = '\0';
+    size_t from = n;
+    for (; from && (text[from - 1] != '\n' || ++lines < LAST_LINES); from--)
+        ;
+    return n ? dt_xstrdup(text + from) : NULL;
+}
+
 void dt_records_read(const char *dir, struct dt_records *r)
 {
     struct json_object *start = read_record(dir, "start.json"), *end = read_record(dir, "end.json");
     *r = (struct dt_records){
         .started = start || end,
         .ended = end != NULL,
+        .told = dt_json_bool(end, "told", false),
+        .orphan = dt_json_bool(end, "orphan", false),
         .start = dt_json_num(end ? end : start, "start", NAN),
         .launch = dt_json_num(end, "launch", NAN),
         .end = dt_json_num(end, "end", NAN),
@@ -44,6 +71,8 @@ void dt_records_read(const char *dir, struct dt_records *r)
         .signal = (int)dt_json_int(end, "signal", 0),
         .failed = failure_text(dt_json_get(end, "failed")),
     };
+    if (end && !r->failed && (r->exit_code || r->signal))
+        r->failed = last_lines(dir);
     json_object_put(start);
     json_object_put(end);
 }

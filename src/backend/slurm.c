@@ -2,6 +2,7 @@
  * SIGUSR1 through Slurm); Slurm's own state is asked for everything that leaves no record, one query for all trials,
  * with growing pauses. */
 #include "backend/slurm_private.h"
+#include "expand/carrier.h"
 
 #include <errno.h>
 #include <math.h>
@@ -13,11 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#define SCRIPT_MAX (64 * 1024 * 1024)
 #define TICK_MIN 0.1  /* how often records are looked for, at first and after news */
 #define TICK_MAX 1.0
 #define POLL_MIN 1.0  /* how often Slurm is asked */
 #define POLL_MAX 30.0
 #define GRACE 5.0     /* how long a record may lag behind Slurm's state, or the state behind the record */
+#define AGAIN 2.0     /* pause before a cancellation that slurmctld did not take is tried again */
 #define DEFER 15.0    /* pause before a refused submission is tried again */
 
 /* What is known of a live trial beyond the study's state. */
@@ -26,6 +29,7 @@ struct watch {
     long offset;      /* read of its metrics file */
     bool started;
     double billing;
+    double cancel_due; /* when its end is to be asked for again; 0 */
     double over_since; /* when Slurm first said it was over, or the record appeared; 0 */
 };
 
@@ -70,16 +74,33 @@ static double now(void *b)
 /* A second run keeps the first one's records under their number. */
 static void keep_old_records(const char *dir, int run)
 {
-    static const char *const names[] = {"start", "end", "job"};
-    for (size_t i = 0; run > 1 && i < 3; i++) {
-        const char *ending = i == 2 ? "sh" : "json";
-        char *from = dt_xasprintf("%s/%s.%s", dir, names[i], ending);
-        char *to = dt_xasprintf("%s/%s-%d.%s", dir, names[i], run - 1, ending);
+    static const char *const names[][2] = {
+        {"start", "json"}, {"end", "json"}, {"metrics", "jsonl"}, {"job", "sh"}};
+    for (size_t i = 0; run > 1 && i < sizeof(names) / sizeof(*names); i++) {
+        char *from = dt_xasprintf("%s/%s.%s", dir, names[i][0], names[i][1]);
+        char *to = dt_xasprintf("%s/%s-%d.%s", dir, names[i][0], run - 1, names[i][1]);
         if (rename(from, to) < 0 && errno != ENOENT)
             unlink(from);
         free(from);
         free(to);
     }
+}
+
+/* The run that a trial's script was written for; 0 where there is none. */
+static int written_run(const char *path)
+{
+    char *text = dt_read_file(path, SCRIPT_MAX, NULL, NULL);
+    struct dt_carrier c;
+    int run = 0;
+    if (text && dt_carrier_parse(text, &c) == 0) {
+        char *json = dt_xstrndup(c.json, c.json_len);
+        struct json_object *plan = dt_json_parse(json, path, NULL);
+        run = (int)dt_json_int(plan, "run", 0);
+        json_object_put(plan);
+        free(json);
+    }
+    free(text);
+    return run;
 }
 
 static char *write_script(const struct slurm *b, const struct dt_study *s, const struct dt_trial *t,
@@ -104,7 +125,8 @@ static char *write_script(const struct slurm *b, const struct dt_study *s, const
         .tuner_job = b->c.tuner_job,
     };
     if (dt_mkdirs(dir, e) == 0) {
-        keep_old_records(dir, t->run);
+        if (written_run(path) != t->run) /* else this run was tried before, in vain */
+            keep_old_records(dir, t->run);
         text = dt_expand(&script, e);
     }
     if (!text || dt_write_file(path, text, strlen(text), 0777, e) < 0) {
@@ -116,67 +138,99 @@ static char *write_script(const struct slurm *b, const struct dt_study *s, const
     return path;
 }
 
-static int submit(void *arg, const struct dt_study *s, const struct dt_trial *t, struct dt_event *ev,
-                  struct dt_error *e)
+/* The job of a run by its name, or, where Slurm has forgotten it, by the record that it left. 1 found, 0 not. */
+static int find(void *arg, const struct dt_trial *t, uint32_t *id, struct dt_error *e)
 {
     struct slurm *b = arg;
-    char *path = write_script(b, s, t, e), *why = NULL;
-    if (!path)
+    struct dt_slurm_jobs jobs;
+    if (dt_slurm_jobs_load(&jobs, e) < 0)
         return -1;
-    *ev = (struct dt_event)DT_EVENT(DT_EVENT_SUBMITTED);
-    ev->t = dt_now();
-    ev->trial = t->id;
-    ev->run = t->run;
-    switch (dt_slurm_submit(b->c.sbatch, path, &b->c.submission->args, &ev->job, &why, e)) {
-    case 0:
-        b->watches = dt_xrealloc(b->watches, b->n + 1, sizeof(*b->watches));
-        b->watches[b->n++] = (struct watch){.trial = t->id, .run = t->run, .billing = NAN};
-        b->tick = TICK_MIN;
-        b->poll_pause = POLL_MIN;
-        b->next_poll = dt_monotonic() + POLL_MIN;
-        break;
-    case 1:
-        ev->kind = DT_EVENT_DEFERRED;
-        ev->until = dt_now() + DEFER;
-        ev->text = why;
-        why = NULL;
-        break;
-    case 2:
-        ev->kind = DT_EVENT_ENDED;
-        ev->cause = DT_CAUSE_NOT_SCHEDULABLE;
-        ev->text = why;
-        why = NULL;
-        break;
-    default:
-        free(path);
-        return -1;
-    }
-    free(why);
+    char *name = dt_trial_job_name(b->c.job, b->c.study, t->id, t->run);
+    char *dir = trial_dir(b, t), *path = dt_xasprintf("%s/job.sh", dir);
+    *id = 0;
+    for (size_t i = 0; i < jobs.n && !*id; i++)
+        if (strcmp(jobs.v[i].name, name) == 0)
+            *id = jobs.v[i].id;
+    if (!*id && written_run(path) == t->run)
+        *id = dt_records_job(dir);
     free(path);
-    return 0;
+    free(dir);
+    free(name);
+    dt_slurm_jobs_free(&jobs);
+    return *id != 0;
 }
 
-static int cancel(void *arg, const struct dt_trial *t, struct dt_error *e)
+static void watch_new(struct slurm *b, const struct dt_trial *t)
 {
-    struct slurm *b = arg;
-    b->tick = TICK_MIN;
-    b->next_poll = dt_monotonic() + 0.2;
-    return t->job ? dt_slurm_cancel(t->job, e) : 0;
+    b->watches = dt_xrealloc(b->watches, b->n + 1, sizeof(*b->watches));
+    b->watches[b->n++] = (struct watch){
+        .trial = t->id, .run = t->run, .billing = NAN, .started = t->state == DT_TRIAL_STARTED};
 }
-
-/* ---- watching ---- */
 
 static struct watch *watch_of(struct slurm *b, const struct dt_trial *t)
 {
     for (size_t i = 0; i < b->n; i++)
         if (b->watches[i].trial == t->id && b->watches[i].run == t->run)
             return &b->watches[i];
-    /* from before a restart */
-    b->watches = dt_xrealloc(b->watches, b->n + 1, sizeof(*b->watches));
-    b->watches[b->n] = (struct watch){.trial = t->id, .run = t->run, .billing = NAN,
-                                      .started = t->state == DT_TRIAL_STARTED};
-    return &b->watches[b->n++];
+    watch_new(b, t); /* from before a restart */
+    return &b->watches[b->n - 1];
 }
+
+/* What looked like a refusal may have been an answer that came too late: then the job is there. */
+static bool was_submitted(struct slurm *b, const struct dt_trial *t, struct dt_event *ev)
+{
+    if (t->deferred <= 0)
+        return false;
+    int found = find(b, t, &ev->job, NULL);
+    if (found < 0) {
+        ev->kind = DT_EVENT_DEFERRED;
+        ev->until = dt_now() + DEFER;
+        ev->text = dt_xstrdup("slurmctld does not answer");
+    }
+    return found != 0;
+}
+
+static int submit(void *arg, const struct dt_study *s, const struct dt_trial *t, struct dt_event *ev,
+                  struct dt_error *e)
+{
+    struct slurm *b = arg;
+    *ev = (struct dt_event)DT_EVENT(DT_EVENT_SUBMITTED);
+    ev->t = dt_now();
+    ev->trial = t->id;
+    ev->run = t->run;
+    if (was_submitted(b, t, ev))
+        return 0;
+    char *path = write_script(b, s, t, e);
+    int rc = path ? dt_slurm_submit(b->c.sbatch, path, &b->c.submission->args, &ev->job, &ev->text, e) : -1;
+    if (rc == 0) {
+        watch_new(b, t);
+        b->tick = TICK_MIN;
+        b->poll_pause = POLL_MIN;
+        b->next_poll = dt_monotonic() + POLL_MIN;
+    } else if (rc == 1) {
+        ev->kind = DT_EVENT_DEFERRED;
+        ev->until = dt_now() + DEFER;
+    } else if (rc == 2) {
+        ev->kind = DT_EVENT_ENDED;
+        ev->cause = DT_CAUSE_NOT_SCHEDULABLE;
+    }
+    free(path);
+    return rc < 0 ? -1 : 0;
+}
+
+/* Never fails: what slurmctld does not take now is asked for again while waiting. */
+static int cancel(void *arg, const struct dt_trial *t, struct dt_error *e)
+{
+    struct slurm *b = arg;
+    (void)e;
+    b->tick = TICK_MIN;
+    b->next_poll = dt_monotonic() + 0.2;
+    if (t->job && dt_slurm_cancel(t->job, NULL) < 0)
+        watch_of(b, t)->cancel_due = dt_monotonic() + AGAIN;
+    return 0;
+}
+
+/* ---- watching ---- */
 
 struct metric_sink {
     const struct events *out;
@@ -242,9 +296,9 @@ static void emit_end(const struct dt_trial *t, const struct watch *w, const stru
     double end = r->ended ? r->end : job ? job->end : NAN;
     bool failed = r->ended ? r->exit_code || r->signal : !job || job->state != JOB_COMPLETE;
     ev->cause = cause_of_state(job ? job->state : JOB_END, failed);
-    if (r->ended && !failed)
+    if (r->ended && !failed && !r->told)
         ev->cause = DT_CAUSE_OK; /* its work was done, whatever came after */
-    if (!r->ended && !job)
+    if (r->orphan || (!job && (!r->ended || r->told)))
         ev->cause = DT_CAUSE_LOST;
     if (job && job->never)
         ev->cause = DT_CAUSE_NOT_SCHEDULABLE;
@@ -258,6 +312,24 @@ static void emit_end(const struct dt_trial *t, const struct watch *w, const stru
         ev->text = dt_xstrdup(r->failed);
     else if (job && job->reason)
         ev->text = dt_xstrdup(job->reason);
+}
+
+/* Whether all is known of a run's end. `asked`: Slurm has answered, so that no `job` means that it knows of none. */
+static bool is_final(struct watch *w, const struct dt_trial *t, const struct dt_records *r,
+                     const struct dt_slurm_job *job, bool asked)
+{
+    bool over = job ? job->over : asked, good = r->ended && !r->exit_code && !r->signal && !r->told;
+    bool broken = job && !job->over && job->state >= JOB_COMPLETE; /* a part of it has failed */
+    if ((over || r->ended || broken) && w->over_since == 0)
+        w->over_since = dt_monotonic();
+    bool waited = w->over_since > 0 && dt_monotonic() - w->over_since > GRACE;
+    if (job && job->never && t->state == DT_TRIAL_SUBMITTED)
+        return true;
+    if (r->ended) /* one that was told to end may look like one that had finished: Slurm knows */
+        return (good && !isnan(w->billing)) || (job && over) || (waited && (asked || !r->told));
+    if (over && job && job->state == JOB_CANCELLED && !w->started)
+        return true; /* it never ran, so there will be no record */
+    return asked && over && waited;
 }
 
 /* Everything that can be said of one trial now. `jobs` is NULL where Slurm was not asked. True when there was news. */
@@ -281,21 +353,12 @@ static bool look_at(struct slurm *b, const struct dt_trial *t, const struct dt_s
     }
     if (w->started)
         read_metrics(b, t, w, r.ended, out);
-    bool over = job ? dt_slurm_job_over(job) : jobs != NULL;
-    bool good = r.ended && !r.exit_code && !r.signal;
-    if ((over || r.ended) && w->over_since == 0)
-        w->over_since = dt_monotonic();
-    bool waited = w->over_since > 0 && dt_monotonic() - w->over_since > GRACE;
-    if (job && job->never && t->state == DT_TRIAL_SUBMITTED) {
-        dt_slurm_cancel(t->job, NULL);
+    if (is_final(w, t, &r, job, jobs != NULL)) {
+        if (!w->started || !r.ended)
+            read_metrics(b, t, w, true, out);
+        if (job && !job->over)
+            end_remains(w, t, job);
         emit_end(t, w, &r, job, out);
-    } else if (r.ended && ((good && !isnan(w->billing)) || (job && over) || waited)) {
-        emit_end(t, w, &r, job, out);
-    } else if (over && waited && jobs) {
-        read_metrics(b, t, w, true, out);
-        emit_end(t, w, &r, job, out);
-    } else if (over && job && job->state == JOB_CANCELLED && !w->started) {
-        emit_end(t, w, &r, job, out); /* it never ran, so there will be no record */
     } else if (w->over_since > 0) {
         b->next_poll = fmin(b->next_poll, dt_monotonic() + 0.1);
     }
@@ -353,23 +416,6 @@ static int wait_for(void *arg, const struct dt_study *s, double until, struct dt
 
 /* ---- restart and end ---- */
 
-static int find(void *arg, const struct dt_trial *t, uint32_t *id, struct dt_error *e)
-{
-    struct slurm *b = arg;
-    struct dt_slurm_jobs jobs;
-    if (dt_slurm_jobs_load(&jobs, e) < 0)
-        return -1;
-    char *name = dt_trial_job_name(b->c.job, b->c.study, t->id, t->run);
-    int found = 0;
-    for (size_t i = 0; i < jobs.n && !found; i++) {
-        found = strcmp(jobs.v[i].name, name) == 0;
-        *id = jobs.v[i].id;
-    }
-    free(name);
-    dt_slurm_jobs_free(&jobs);
-    return found;
-}
-
 /* Cancels every job of the study that is not over; their number, or -1. */
 static int sweep_once(struct slurm *b, struct dt_error *e)
 {
@@ -379,7 +425,7 @@ static int sweep_once(struct slurm *b, struct dt_error *e)
     char *mark = dt_xasprintf(".dt-%s-", b->c.study);
     int n = 0, rc = 0;
     for (size_t i = 0; i < jobs.n; i++) {
-        if (!strstr(jobs.v[i].name, mark) || dt_slurm_job_over(&jobs.v[i]))
+        if (!strstr(jobs.v[i].name, mark) || jobs.v[i].over)
             continue;
         rc |= dt_slurm_cancel(jobs.v[i].id, e);
         n++;

@@ -53,6 +53,7 @@ static void take(struct dt_slurm_jobs *jobs, const slurm_job_info_t *info)
         .id = info->job_id,
         .name = dt_xstrdup(info->name ? info->name : ""),
         .state = info->job_state & JOB_STATE_BASE,
+        .over = (info->job_state & JOB_STATE_BASE) >= JOB_COMPLETE,
         .exit_code = (int)(info->exit_code >> 8 & 0xff),
         .signal = (int)(info->exit_code & 0x7f),
         .start = (double)info->start_time,
@@ -70,6 +71,7 @@ static void add_component(struct dt_slurm_jobs *jobs, const slurm_job_info_t *in
     if (!leader)
         return;
     leader->billing += billing_of(info);
+    leader->over &= part.state >= JOB_COMPLETE;
     take_reason(&part, info);
     if (part.never && !leader->never) {
         free(leader->reason);
@@ -114,11 +116,6 @@ const struct dt_slurm_job *dt_slurm_jobs_find(const struct dt_slurm_jobs *jobs, 
         if (jobs->v[i].id == id)
             return &jobs->v[i];
     return NULL;
-}
-
-bool dt_slurm_job_over(const struct dt_slurm_job *job)
-{
-    return job->state >= JOB_COMPLETE;
 }
 
 int dt_slurm_cancel(uint32_t job, struct dt_error *e)

@@ -8,7 +8,8 @@
 struct dt_slurm_job {
     uint32_t id;
     char *name;
-    uint32_t state; /* enum job_states, base state */
+    uint32_t state; /* enum job_states, base state; a failed component's, where there is one */
+    bool over;      /* every component has ended */
     bool never;     /* pending for a reason that will not pass */
     char *reason;   /* of the state, in words; may be NULL */
     int exit_code, signal;
@@ -23,16 +24,17 @@ struct dt_slurm_jobs {
 int dt_slurm_jobs_load(struct dt_slurm_jobs *jobs, struct dt_error *e);
 void dt_slurm_jobs_free(struct dt_slurm_jobs *jobs);
 const struct dt_slurm_job *dt_slurm_jobs_find(const struct dt_slurm_jobs *jobs, uint32_t id);
-bool dt_slurm_job_over(const struct dt_slurm_job *job);
 /* Like scancel. A job that is already gone is no error. */
 int dt_slurm_cancel(uint32_t job, struct dt_error *e);
 
 /* The files a trial's run leaves in its folder (records.c). */
 struct dt_records {
     bool started, ended;
+    bool told;   /* to end, while its script was still at work */
+    bool orphan; /* it ended since its tuner was gone */
     double start, launch, end; /* launch: NaN if no role was started */
     int exit_code, signal;
-    char *failed; /* which task failed first, and its last lines; NULL */
+    char *failed; /* which task failed first, and its last lines; else those of the output; NULL */
 };
 void dt_records_read(const char *dir, struct dt_records *r);
 void dt_records_free(struct dt_records *r);

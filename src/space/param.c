@@ -61,6 +61,8 @@ double dt_param_at(const struct dt_param *p, double u)
         return dt_param_nth(p, (size_t)(i < 0 ? 0 : i >= n ? n - 1 : i));
     }
     double low = p->low, high = p->high;
+    if (p->step <= 0 && (u <= 0 || u >= 1)) /* the ends themselves, whatever exp(log()) gives */
+        return u <= 0 ? low : high;
     if (p->step > 0) { /* so that both ends get a full share */
         low -= fmin(0.5 * p->step, p->log ? 0.5 * low : INFINITY);
         high += 0.5 * p->step;

@@ -91,6 +91,14 @@ int dt_json_line(const char *text, const char *const *path)
     return w.found ? line_of(text, w.found) : 0;
 }
 
+/* Where a text that json-c accepted has an apostrophe outside of strings: json-c takes 'x' for a string. */
+static const char *find_apostrophe(const char *p)
+{
+    for (p += strcspn(p, "\"'"); *p == '"'; p += strcspn(p, "\"'"))
+        p = skip_string(p);
+    return *p ? p : NULL;
+}
+
 struct json_object *dt_json_parse(const char *text, const char *what, struct dt_error *e)
 {
     struct json_tokener *tok = json_tokener_new();
@@ -116,10 +124,15 @@ struct json_object *dt_json_parse(const char *text, const char *what, struct dt_
         dt_fail(e, "%s: null is not enough, an object is needed", what);
     } else {
         struct walk w = {0};
+        const char *apostrophe = find_apostrophe(text);
         walk_value(text, NULL, &w);
-        if (w.duplicate) {
+        if (apostrophe)
+            dt_fail(e, "%s:%d: not valid JSON: strings stand in double quotes", what,
+                    line_of(text, apostrophe));
+        else if (w.duplicate)
             dt_fail(e, "%s:%d: the key \"%.*s\" stands twice in one object", what,
                     line_of(text, w.duplicate), (int)strcspn(w.duplicate, "\""), w.duplicate);
+        if (apostrophe || w.duplicate) {
             json_object_put(o);
             o = NULL;
         }

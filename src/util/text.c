@@ -163,6 +163,8 @@ int dt_parse_time(const char *s, double *seconds)
 
 char *dt_format_double(double x)
 {
+    if (x == floor(x) && fabs(x) < 1e15) /* 20, not 2e+01 */
+        return dt_xasprintf("%.0f", x == 0 ? 0 : x);
     for (int digits = 1; digits < 17; digits++) {
         char *s = dt_xasprintf("%.*g", digits, x);
         if (strtod(s, NULL) == x)

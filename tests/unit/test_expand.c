@@ -1,0 +1,613 @@
+/* expand: the job in numbers, shapes of configurations, what fits a cluster, generated spaces, batch scripts. */
+#include "expand/carrier.h"
+#include "expand/expand.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define COUNT(a) (sizeof(a) / sizeof(*(a)))
+
+/* ---- helpers ---- */
+
+static struct dt_submission *submission(const char *const *words)
+{
+    struct dt_submission *s = dt_xcalloc(1, sizeof(*s));
+    s->script_name = dt_xstrdup("train.sh");
+    s->script_path = dt_xstrdup("/home/u/train.sh");
+    for (; *words; words++) {
+        size_t n = strcspn(*words, "=");
+        s->options = dt_xrealloc(s->options, s->n + 1, sizeof(*s->options));
+        struct dt_option *o = &s->options[s->n++];
+        *o = (struct dt_option){.origin = DT_FROM_ARGV, .name = dt_xstrndup(*words, n)};
+        o->def = dt_sbatch_option_find(o->name);
+        o->value = (*words)[n] ? dt_xstrdup(*words + n + 1) : NULL;
+    }
+    return s;
+}
+
+#define WORDS(...) ((const char *[]){__VA_ARGS__, NULL})
+
+static struct dt_job job_of(const char *const *words)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_submission *s = submission(words);
+    struct dt_job job;
+    if (dt_job_read(s, &job, &e) < 0)
+        fail_msg("%s", e.text);
+    dt_submission_free(s);
+    return job;
+}
+
+static struct dt_spec *spec_of(const char *text)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    struct json_object *json = dt_json_parse(text, "S.json", &e);
+    struct dt_spec *s = json ? dt_spec_parse(json, text, "S.json", &e) : NULL;
+    if (!s)
+        fail_msg("%s", e.text);
+    json_object_put(json);
+    return s;
+}
+
+static struct dt_cluster *cluster_of(const char *text)
+{
+    struct json_object *o = dt_json_parse(text, "C.json", NULL);
+    struct dt_cluster *c = dt_cluster_from_json(o, NULL);
+    json_object_put(o);
+    return c;
+}
+
+/* ---- the job ---- */
+
+static void a_job_is_read_in_numbers(void **state)
+{
+    static const struct {
+        const char *words[6];
+        size_t tasks, cpus, gpus;
+        uint64_t mem, node_mem;
+        bool shared, bound;
+        const char *type;
+    } cases[] = {
+        {{NULL}, 1, 1, 0, 0, 0, false, false, NULL},
+        {{"ntasks=4", "cpus-per-task=2"}, 4, 2, 0, 0, 0, false, false, NULL},
+        {{"nodes=3"}, 3, 1, 0, 0, 0, false, false, NULL},
+        {{"nodes=2", "ntasks-per-node=4"}, 8, 1, 0, 0, 0, false, false, NULL},
+        {{"nodes=2-4"}, 2, 1, 0, 0, 0, false, false, NULL},
+        {{"nodes=1k"}, 1024, 1, 0, 0, 0, false, false, NULL},
+        {{"mem=4G"}, 1, 1, 0, 0, 4096, false, false, NULL},
+        {{"mem-per-cpu=512", "cpus-per-task=4"}, 1, 4, 0, 2048, 0, false, false, NULL},
+        {{"ntasks=4", "gpus-per-task=2"}, 4, 1, 2, 0, 0, false, true, NULL},
+        {{"ntasks=4", "gpus-per-task=k80:1"}, 4, 1, 1, 0, 0, false, true, "k80"},
+        {{"ntasks=4", "gpus=4"}, 4, 1, 1, 0, 0, false, false, NULL},
+        {{"ntasks=4", "gpus=2"}, 4, 1, 0, 0, 0, true, false, NULL},
+        {{"nodes=2", "ntasks=4", "gpus-per-node=2"}, 4, 1, 1, 0, 0, false, false, NULL},
+        {{"nodes=2", "ntasks=4", "gres=gpu:v100:4,shard:1"}, 4, 1, 2, 0, 0, false, false, "v100"},
+        {{"ntasks=1", "gres=gpu"}, 1, 1, 1, 0, 0, false, false, NULL},
+        {{"ntasks=1", "gres=gpu:1080ti"}, 1, 1, 1, 0, 0, false, false, "1080ti"},
+        {{"ntasks=2", "gres=gres:gpu:2"}, 2, 1, 1, 0, 0, false, false, NULL},
+        {{"ntasks=2", "gpus-per-task=2", "cpus-per-gpu=3"}, 2, 6, 2, 0, 0, false, true, NULL},
+        {{"ntasks=2", "gpus-per-task=2", "mem-per-gpu=1G"}, 2, 1, 2, 2048, 0, false, true, NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dt_job j = job_of(cases[i].words);
+        bool same_type = !j.gpu_type == !cases[i].type && (!j.gpu_type || strcmp(j.gpu_type, cases[i].type) == 0);
+        if (j.tasks != cases[i].tasks || j.cpus != cases[i].cpus || j.gpus != cases[i].gpus ||
+            j.mem_mib != cases[i].mem || j.node_mem_mib != cases[i].node_mem || j.gpus_shared != cases[i].shared ||
+            j.gpus_bound != cases[i].bound || !same_type)
+            fail_msg("case %zu: tasks %zu cpus %zu gpus %zu mem %lu/%lu shared %d bound %d type %s", i, j.tasks,
+                     j.cpus, j.gpus, (unsigned long)j.mem_mib, (unsigned long)j.node_mem_mib, j.gpus_shared,
+                     j.gpus_bound, j.gpu_type ? j.gpu_type : "none");
+        dt_job_free(&j);
+    }
+}
+
+static void a_job_has_a_name_and_a_time(void **state)
+{
+    struct dt_job j = job_of(WORDS("time=1:30:00", "ntasks-per-node=2"));
+    (void)state;
+    assert_string_equal(j.name, "train.sh");
+    assert_true(j.time == 5400 && j.tasks_per_node == 2);
+    char *name = dt_trial_job_name(&j, "123", 7, 1);
+    assert_string_equal(name, "train.sh.dt-123-7-1");
+    free(name);
+    dt_job_free(&j);
+    j = job_of(WORDS("job-name=my job"));
+    assert_string_equal(j.name, "my job");
+    dt_job_free(&j);
+}
+
+static void a_job_that_makes_no_sense_is_refused(void **state)
+{
+    static const struct {
+        const char *word, *error;
+    } cases[] = {
+        {"ntasks=0", "--ntasks: \"0\" is not a number of ntasks above 0"},
+        {"ntasks=four", "--ntasks: \"four\" is not a number of ntasks above 0"},
+        {"cpus-per-task=-1", "--cpus-per-task: \"-1\" is not a number of cpus-per-task above 0"},
+        {"mem=4X", "--mem: \"4X\" is no memory size; write it like 512M or 4G"},
+        {"time=soon", "--time: \"soon\" is no time limit; write it as Slurm does: 90 (minutes), 1:30:00, 1-12"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dt_error e = DT_ERROR_INIT;
+        struct dt_submission *s = submission(WORDS(cases[i].word, "gpus-per-task=k80:1"));
+        struct dt_job job;
+        assert_int_equal(dt_job_read(s, &job, &e), -1);
+        assert_string_equal(e.text, cases[i].error);
+        dt_error_clear(&e);
+        dt_submission_free(s);
+    }
+}
+
+/* ---- shares and shapes ---- */
+
+static void shares_add_up_and_odd_ones_stay_apart(void **state)
+{
+    (void)state;
+    for (int role = 0; role < DT_ROLES; role++) {
+        for (size_t count = 0; count <= 20; count++) {
+            for (size_t n = 1; n <= 7; n++) {
+                size_t sum = 0, most = 0, least = SIZE_MAX;
+                for (size_t i = 0; i < n; i++) {
+                    size_t k = dt_share(role, count, n, i);
+                    sum += k;
+                    most = k > most ? k : most;
+                    least = k < least ? k : least;
+                }
+                assert_int_equal(sum, count);
+                assert_true(most - least <= 1);
+            }
+        }
+    }
+    assert_int_equal(dt_share(DT_ROLE_PS, 1, 3, 0), 1);
+    assert_int_equal(dt_share(DT_ROLE_WORKER, 1, 3, 0), 0);
+    assert_int_equal(dt_share(DT_ROLE_WORKER, 1, 3, 2), 1);
+}
+
+/* The shape of {"ps": .., ...} in the space of the SPEC. */
+static struct dt_shape shape_of(const char *spec_text, const char *config, const struct dt_job *job,
+                                const struct dt_cluster *cluster)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_spec *spec = spec_of(spec_text);
+    struct dt_space_source source = {spec, job, NULL};
+    const char *why;
+    struct dt_space *space = dt_space_generate(&source, &why, &e);
+    struct json_object *o = dt_json_parse(config, "config", &e);
+    double x[16];
+    struct dt_shape shape;
+    if (!space || dt_config_from_json(space, o, x, &e) < 0)
+        fail_msg("%s", e.text);
+    dt_shape_make(space, x, job, cluster, &shape);
+    json_object_put(o);
+    dt_space_free(space);
+    dt_spec_free(spec);
+    return shape;
+}
+
+static void configurations_become_roles(void **state)
+{
+    static const char spec[] = "{\"dt\": {\"ps\": [0, 1, 2], \"workers\": [1, 2, 4], \"worker_cpus\": [2, 4], "
+                               "\"ps_mem\": [\"1G\", \"2G\"], \"worker_gpus\": [0, 1]}}";
+    struct dt_job job = job_of(WORDS("ntasks=4", "cpus-per-task=3", "gpus-per-task=1"));
+    struct dt_shape s = shape_of(spec, "{\"ps\": 2, \"workers\": 4, \"worker_cpus\": 4, \"ps_mem\": \"2G\", "
+                                       "\"worker_gpus\": 1, \"layout\": \"het\"}", &job, NULL);
+    (void)state;
+    assert_true(s.het && s.nodes == 0 && !s.as_submitted);
+    assert_true(s.roles[DT_ROLE_PS].count == 2 && s.roles[DT_ROLE_PS].cpus == 3 && s.roles[DT_ROLE_PS].mem_mib == 2048);
+    assert_true(s.roles[DT_ROLE_PS].gpus == 0);
+    assert_true(s.roles[DT_ROLE_WORKER].count == 4 && s.roles[DT_ROLE_WORKER].cpus == 4);
+    assert_true(s.roles[DT_ROLE_WORKER].gpus == 1 && s.roles[DT_ROLE_WORKER].mem_mib == 0);
+    s = shape_of(spec, "{\"ps\": 2, \"workers\": 4, \"worker_cpus\": 4, \"ps_mem\": \"2G\", "
+                       "\"worker_gpus\": 1, \"layout\": \"packed\"}", &job, NULL);
+    assert_true(!s.het && s.nodes == 1); /* without a cluster one node is assumed */
+    s = shape_of(spec, "{\"ps\": 0, \"workers\": 4, \"worker_cpus\": 4, \"ps_mem\": \"2G\", "
+                       "\"worker_gpus\": 1, \"layout\": \"het\"}", &job, NULL);
+    assert_true(!s.het && s.nodes == 0); /* one role is one plain job */
+    s = shape_of(spec, "{\"ps\": 1, \"workers\": 4, \"worker_cpus\": null, \"ps_mem\": null, "
+                       "\"worker_gpus\": null, \"layout\": null}", &job, NULL);
+    assert_true(s.roles[DT_ROLE_WORKER].cpus == 3 && s.roles[DT_ROLE_WORKER].gpus == 1 && !s.het);
+    dt_job_free(&job);
+}
+
+/* ---- what fits ---- */
+
+static void clusters_refuse_what_they_cannot_run(void **state)
+{
+    static const char four[] = "{\"nodes\": [{\"count\": 4, \"cpus\": 4, \"mem\": 4096}]}";
+    static const char mixed[] = "{\"nodes\": [{\"count\": 1, \"cpus\": 16, \"mem\": 16384, \"gpus\": 4}, "
+                                "{\"count\": 2, \"cpus\": 4, \"mem\": 2048}]}";
+    static const char two_max[] = "{\"max_nodes\": 2, \"nodes\": [{\"count\": 8, \"cpus\": 4, \"mem\": 4096}]}";
+    static const struct {
+        const char *cluster;
+        const char *job[4];
+        struct dt_shape shape;
+        const char *why; /* begins with; NULL: fits */
+        size_t nodes;    /* of a packed job */
+    } cases[] = {
+#define ROLES(p, pc, w, wc) .roles = {{.count = p, .cpus = pc}, {.count = w, .cpus = wc}}
+        {four, {0}, {ROLES(0, 1, 16, 1)}, NULL, 0},
+        {four, {0}, {ROLES(0, 1, 17, 1)}, "workers:", 0},
+        {four, {0}, {ROLES(0, 1, 4, 4)}, NULL, 0},
+        {four, {0}, {ROLES(0, 1, 5, 4)}, "workers:", 0},
+        {four, {0}, {ROLES(0, 1, 1, 5)}, "workers:", 0},
+        {four, {0}, {ROLES(1, 1, 0, 1)}, "a job without workers", 0},
+        {four, {"ntasks-per-node=1"}, {ROLES(0, 1, 5, 1)}, "workers:", 0},
+        {four, {"ntasks-per-node=1"}, {ROLES(0, 1, 4, 1)}, NULL, 0},
+        {four, {"mem=8G"}, {ROLES(0, 1, 1, 1)}, "workers:", 0},
+        {four, {"mem-per-cpu=2G"}, {ROLES(0, 1, 8, 1)}, NULL, 0},
+        {four, {"mem-per-cpu=2G"}, {ROLES(0, 1, 9, 1)}, "workers:", 0},
+        {four, {0}, {ROLES(1, 1, 12, 1), .het = true}, NULL, 0},
+        {four, {0}, {ROLES(1, 1, 13, 1), .het = true}, "layout het:", 0},
+        {four, {0}, {ROLES(5, 1, 8, 1), .het = true}, NULL, 0},
+        {four, {0}, {ROLES(5, 1, 9, 1), .het = true}, "layout het:", 0},
+        {four, {0}, {ROLES(1, 1, 3, 1)}, NULL, 1},
+        {four, {0}, {ROLES(1, 1, 4, 1)}, NULL, 2},
+        {four, {0}, {ROLES(4, 1, 12, 1)}, NULL, 4},
+        {four, {0}, {ROLES(4, 1, 13, 1)}, "layout packed:", 0},
+        {four, {0}, {ROLES(2, 2, 2, 2)}, NULL, 2},
+        {four, {0}, {ROLES(1, 4, 1, 1)}, NULL, 2},
+        {mixed, {0}, {ROLES(2, 4, 4, 4), .het = true}, NULL, 0},
+        {mixed, {0}, {ROLES(3, 4, 4, 4), .het = true}, "layout het:", 0},
+        {mixed, {0}, {ROLES(1, 1, 15, 1)}, NULL, 1},
+        {two_max, {0}, {ROLES(0, 1, 9, 1)}, "workers:", 0},
+        {two_max, {0}, {ROLES(1, 1, 8, 1)}, "layout packed:", 0},
+        {two_max, {0}, {ROLES(8, 1, 8, 1), .het = true}, NULL, 0}, /* a limit of each component */
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dt_cluster *c = cluster_of(cases[i].cluster);
+        struct dt_job job = job_of(cases[i].job);
+        struct dt_shape s = cases[i].shape;
+        if (s.roles[0].count && s.roles[1].count && !s.het) { /* by way of a configuration, to get its nodes */
+            char *spec = dt_xasprintf("{\"layout\": \"packed\", \"dt\": {\"ps\": %zu, \"workers\": %zu, \"ps_cpus\": %zu, "
+                                      "\"worker_cpus\": %zu}}", s.roles[0].count, s.roles[1].count, s.roles[0].cpus,
+                                      s.roles[1].cpus);
+            char *config = dt_xasprintf("{\"ps\": %zu, \"workers\": %zu, \"ps_cpus\": %zu, \"worker_cpus\": %zu}",
+                                        s.roles[0].count, s.roles[1].count, s.roles[0].cpus, s.roles[1].cpus);
+            s = shape_of(spec, config, &job, c);
+            free(spec);
+            free(config);
+        }
+        const char *why = dt_shape_why_not(&s, &job, c);
+        if (!why != !cases[i].why || (why && !dt_starts_with(why, cases[i].why)) || s.nodes != cases[i].nodes)
+            fail_msg("case %zu: %s, %zu nodes", i, why ? why : "fits", s.nodes);
+        dt_job_free(&job);
+        dt_cluster_free(c);
+    }
+}
+
+static void gpus_and_memory_of_roles_count(void **state)
+{
+    struct dt_cluster *c = cluster_of("{\"nodes\": [{\"count\": 2, \"cpus\": 8, \"mem\": 8192, \"gpus\": 2, \"tmp\": 100}]}");
+    struct dt_job job = job_of((const char *[]){NULL});
+    struct dt_shape s = {.roles = {[DT_ROLE_WORKER] = {.count = 4, .cpus = 1, .gpus = 1}}};
+    struct dt_role *w = &s.roles[DT_ROLE_WORKER];
+    (void)state;
+    assert_null(dt_shape_why_not(&s, &job, c));
+    w->count = 5;
+    assert_non_null(dt_shape_why_not(&s, &job, c));
+    *w = (struct dt_role){.count = 4, .cpus = 1, .mem_mib = 4096};
+    assert_null(dt_shape_why_not(&s, &job, c));
+    w->mem_mib = 4097;
+    assert_non_null(dt_shape_why_not(&s, &job, c));
+    *w = (struct dt_role){.count = 1, .cpus = 1, .tmp_mib = 101};
+    assert_non_null(dt_shape_why_not(&s, &job, c));
+    *w = (struct dt_role){.count = 4, .cpus = 1, .nodes = 2};
+    assert_null(dt_shape_why_not(&s, &job, c));
+    w->nodes = 1;
+    assert_null(dt_shape_why_not(&s, &job, c));
+    w->count = 9; /* one node cannot hold nine */
+    assert_non_null(dt_shape_why_not(&s, &job, c));
+    assert_null(dt_shape_why_not(&s, &job, NULL));
+    dt_job_free(&job);
+    dt_cluster_free(c);
+}
+
+/* ---- generated spaces ---- */
+
+/* Independent of shape.c: whether ps + workers tasks of one CPU fit n nodes of `cpus` side by side, dealt evenly, the
+ * odd servers to the first nodes and the odd workers to the last. */
+static bool packs(size_t ps, size_t workers, size_t nodes, size_t cpus)
+{
+    for (size_t n = 1; n <= nodes; n++) {
+        size_t *load = dt_xcalloc(n, sizeof(*load)), most = 0;
+        for (size_t i = 0; i < ps; i++)
+            load[i % n]++;
+        for (size_t i = 0; i < workers; i++)
+            load[n - 1 - i % n]++;
+        for (size_t i = 0; i < n; i++)
+            most = load[i] > most ? load[i] : most;
+        free(load);
+        if (most <= cpus)
+            return true;
+    }
+    return false;
+}
+
+static void a_generated_space_is_what_the_cluster_can_run(void **state)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_spec *spec = spec_of("{\"dt\": {\"ps\": {\"low\": 0, \"high\": 6}, \"workers\": {\"low\": 1, \"high\": 14}}}");
+    struct dt_cluster *c = cluster_of("{\"nodes\": [{\"count\": 4, \"cpus\": 4, \"mem\": 4096}]}");
+    struct dt_job job = job_of(WORDS("ntasks=4"));
+    struct dt_space_source source = {spec, &job, c};
+    const char *why;
+    struct dt_space *s = dt_space_generate(&source, &why, &e);
+    size_t expected = 0;
+    (void)state;
+    assert_non_null(s);
+    assert_true(dt_starts_with(why, "layouts packed and het"));
+    for (size_t p = 0; p <= 6; p++) {
+        for (size_t w = 1; w <= 14; w++) {
+            expected += packs(p, w, 4, 4);
+            expected += p > 0 && (p + 3) / 4 + (w + 3) / 4 <= 4;
+        }
+    }
+    assert_int_equal(s->npoints, expected);
+    size_t excluded = 0;
+    for (size_t i = 0; i < s->nexclusions; i++)
+        excluded += s->exclusions[i].count;
+    assert_int_equal(s->npoints + excluded, 2 * 7 * 14);
+    dt_space_free(s);
+    dt_job_free(&job);
+    dt_cluster_free(c);
+    dt_spec_free(spec);
+}
+
+static void layouts_follow_spec_and_cluster(void **state)
+{
+    static const struct {
+        const char *spec, *cluster, *why;
+        int labels; /* of the parameter layout; 0: no such parameter */
+    } cases[] = {
+        {"{\"dt\": {\"ps\": [0, 1]}}", "{\"nodes\": [{\"count\": 4, \"cpus\": 4}]}", "layouts packed and het", 2},
+        {"{\"dt\": {\"ps\": [0, 1]}}", NULL, "layouts packed and het", 2},
+        {"{\"dt\": {\"ps\": [0, 1]}}", "{\"nodes\": [{\"count\": 1, \"cpus\": 16}]}", "layout packed: heterogeneous comp", 0},
+        {"{\"dt\": {\"ps\": [0, 1]}}", "{\"backfill\": false, \"nodes\": [{\"count\": 4, \"cpus\": 4}]}",
+         "layout packed: heterogeneous jobs need", 0},
+        {"{\"dt\": {\"ps\": [0, 1]}, \"layout\": \"packed\"}", NULL, "layout packed: as asked", 0},
+        {"{\"dt\": {\"ps\": [1]}, \"layout\": \"het\"}", NULL, "layout het: as asked", 1},
+        {"{\"dt\": {\"ps\": [0]}, \"layout\": \"het\"}", NULL, "layout packed: there is only one role", 0},
+        {"{\"dt\": {\"workers\": [1, 2]}}", NULL, "layout packed: there is only one role", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dt_error e = DT_ERROR_INIT;
+        struct dt_spec *spec = spec_of(cases[i].spec);
+        struct dt_cluster *c = cases[i].cluster ? cluster_of(cases[i].cluster) : NULL;
+        struct dt_job job = job_of(WORDS("ntasks=2"));
+        struct dt_space_source source = {spec, &job, c};
+        const char *why;
+        struct dt_space *s = dt_space_generate(&source, &why, &e);
+        if (!s)
+            fail_msg("%s", e.text);
+        int at = dt_space_index(s, "layout");
+        if (!dt_starts_with(why, cases[i].why) || (at < 0 ? 0 : (int)s->params[at].nvalues) != cases[i].labels)
+            fail_msg("case %zu: %s", i, why);
+        dt_space_free(s);
+        dt_job_free(&job);
+        dt_cluster_free(c);
+        dt_spec_free(spec);
+    }
+}
+
+static void what_spec_leaves_out_has_a_default(void **state)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    static const struct {
+        const char *spec;
+        size_t n, npoints;
+    } cases[] = {
+        {"{}", 1, 16},                                         /* up to four times the workers */
+        {"{\"dt\": {\"worker_cpus\": [1, 2]}}", 2, 2},         /* workers stay as submitted */
+        {"{\"hyperparameters\": {\"opt\": [\"a\", \"b\", \"c\"]}}", 2, 3},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dt_spec *spec = spec_of(cases[i].spec);
+        struct dt_job job = job_of(WORDS("ntasks=4"));
+        struct dt_space_source source = {spec, &job, NULL};
+        const char *why;
+        struct dt_space *s = dt_space_generate(&source, &why, &e);
+        assert_non_null(s);
+        assert_int_equal(s->n, cases[i].n);
+        assert_int_equal(s->npoints, cases[i].npoints);
+        dt_space_free(s);
+        dt_job_free(&job);
+        dt_spec_free(spec);
+    }
+}
+
+static void the_job_as_submitted_is_a_configuration(void **state)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    static const struct {
+        const char *spec, *config;
+    } cases[] = {
+        {"{\"dt\": {\"ps\": {\"low\": 0, \"high\": 2}, \"workers\": {\"low\": 1, \"high\": 8}}}", "ps=0 workers=4 layout=packed"},
+        {"{\"dt\": {\"ps\": {\"low\": 1, \"high\": 2}, \"workers\": {\"low\": 1, \"high\": 8}}}", "ps=1 workers=3 layout=packed"},
+        {"{\"dt\": {\"ps\": [3, 2], \"workers\": [1, 2]}}", "ps=2 workers=2 layout=packed"},
+        {"{\"dt\": {\"ps\": [9], \"workers\": [1, 2]}}", "ps=0 workers=4 layout=packed"},
+        {"{\"dt\": {\"ps\": [1], \"workers\": [1, 2]}, \"layout\": \"het\"}", "ps=1 workers=3"},
+        {"{\"dt\": {\"worker_cpus\": [2, 4], \"worker_mem\": [\"1G\"], \"worker_tmp\": [5]}}", "workers=4 worker_cpus=2 worker_mem=1G"},
+        {"{\"hyperparameters\": {\"lr\": {\"low\": 0.1, \"high\": 1, \"default\": 0.5}, \"m\": [1, 2]}}", "workers=4 lr=0.5"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dt_spec *spec = spec_of(cases[i].spec);
+        struct dt_job job = job_of(WORDS("ntasks=4", "cpus-per-task=2", "mem-per-cpu=512M"));
+        struct dt_space_source source = {spec, &job, NULL};
+        const char *why;
+        double x[8];
+        struct dt_space *s = dt_space_generate(&source, &why, &e);
+        assert_non_null(s);
+        dt_config_submitted(spec, s, &job, x);
+        char *text = dt_config_text(s, x);
+        assert_string_equal(text, cases[i].config);
+        free(text);
+        dt_space_free(s);
+        dt_job_free(&job);
+        dt_spec_free(spec);
+    }
+}
+
+static void candidates_come_from_a_file(void **state)
+{
+    static const struct {
+        const char *csv, *error;
+        size_t n;
+    } cases[] = {
+        {"workers,ps,opt\n1,0,sgd\n4,1,adam\n", NULL, 2},
+        {"workers,opt\n1,sgd\n", ": no column \"ps\"", 0},
+        {"workers,ps,opt\n1,0,sgd\n99,1,adam\n", ":3: workers: 99 is outside its domain", 0},
+        {"workers,ps,opt\n1,0,lamb\n", ":2: \"lamb\" is not one of the choices of opt", 0},
+    };
+    const char *tmp = getenv("TMPDIR");
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dt_error e = DT_ERROR_INIT;
+        char *path = dt_xasprintf("%s/dt-test-expand.XXXXXX", tmp ? tmp : "/tmp");
+        close(mkstemp(path));
+        assert_int_equal(dt_write_file(path, cases[i].csv, strlen(cases[i].csv), 0600, &e), 0);
+        char *text = dt_xasprintf("{\"dt\": {\"ps\": [0, 1], \"workers\": {\"low\": 1, \"high\": 8}}, \"candidates\": \"%s\", "
+                                  "\"hyperparameters\": {\"opt\": [\"sgd\", \"adam\"]}}", path);
+        struct dt_spec *spec = spec_of(text);
+        struct dt_job job = job_of((const char *[]){NULL});
+        struct dt_space_source source = {spec, &job, NULL};
+        const char *why;
+        struct dt_space *s = dt_space_generate(&source, &why, &e);
+        if (cases[i].error) {
+            char *expected = dt_xasprintf("%s%s", path, cases[i].error);
+            assert_null(s);
+            if (!dt_starts_with(e.text, expected))
+                fail_msg("%s; expected %s", e.text, expected);
+            free(expected);
+        } else {
+            assert_non_null(s);
+            assert_int_equal(s->npoints, cases[i].n);
+            assert_true(dt_space_index(s, "layout") < 0);
+        }
+        unlink(path);
+        dt_space_free(s);
+        dt_job_free(&job);
+        dt_spec_free(spec);
+        dt_error_clear(&e);
+        free(text);
+        free(path);
+    }
+}
+
+/* ---- batch scripts ---- */
+
+/* The #SBATCH lines of a configuration's script, without "#SBATCH --". Caller frees. */
+static char *directives(const char *const *words, const char *spec_text, const char *config, const char *cluster_text,
+                        bool as_submitted)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_submission *sub = submission(words);
+    struct dt_job job = job_of(words);
+    struct dt_spec *spec = spec_of(spec_text);
+    struct dt_space_source source = {spec, &job, NULL};
+    struct dt_cluster *cluster = cluster_text ? cluster_of(cluster_text) : NULL;
+    const char *why;
+    struct dt_space *space = dt_space_generate(&source, &why, &e);
+    struct json_object *o = dt_json_parse(config, "config", &e);
+    double x[16];
+    struct dt_shape shape;
+    if (!space || dt_config_from_json(space, o, x, &e) < 0)
+        fail_msg("%s", e.text);
+    dt_shape_make(space, x, &job, cluster, &shape);
+    shape.as_submitted = as_submitted;
+    struct dt_trial_script t = {sub, "#!/bin/sh\n#SBATCH --ntasks=99\necho \"hi\"\n", &job, space, x, &shape,
+                                "/opt/bin/dt-launch", "123", "/home/u/dt 100%/trials/0007", 7, 1, 123};
+    char *text = dt_expand(&t, &e);
+    if (!text)
+        fail_msg("%s", e.text);
+    struct dt_carrier carrier;
+    assert_int_equal(dt_carrier_parse(text, &carrier), 0);
+    assert_string_equal(carrier.script, t.script);
+    struct dt_buf b = DT_BUF_INIT;
+    const char *end = strstr(text, "\nexec ");
+    assert_non_null(end);
+    for (const char *s = text; s && s < end; s = strchr(s, '\n')) {
+        s += *s == '\n';
+        if (dt_starts_with(s, "#SBATCH hetjob"))
+            dt_buf_add(&b, "| ");
+        else if (dt_starts_with(s, "#SBATCH --"))
+            dt_buf_addf(&b, "%.*s ", (int)strcspn(s + 10, "\n"), s + 10);
+    }
+    free(text);
+    json_object_put(o);
+    dt_space_free(space);
+    dt_spec_free(spec);
+    dt_job_free(&job);
+    dt_cluster_free(cluster);
+    dt_submission_free(sub);
+    return dt_buf_take(&b);
+}
+
+static void trials_ask_slurm_for_their_shape(void **state)
+{
+#define OWN "job-name=train.sh.dt-123-7-1 output=\"/home/u/dt 100%%/trials/0007/output.log\" open-mode=append no-requeue "
+    static const char spec[] = "{\"dt\": {\"ps\": [0, 1, 2], \"workers\": [1, 2, 4]}}";
+    static const char four[] = "{\"nodes\": [{\"count\": 4, \"cpus\": 4, \"mem\": 4096}]}";
+    static const struct {
+        const char *words[6], *config, *cluster, *lines;
+        bool as_submitted;
+    } cases[] = {
+        {{"ntasks=4", "cpus-per-task=2", "partition=main", "output=x.log"}, "{\"ps\":0,\"workers\":2,\"layout\":\"packed\"}", NULL,
+         "partition=main ntasks=2 cpus-per-task=2 ", false},
+        {{"ntasks=4", "cpus-per-task=2", "partition=main"}, "{\"ps\":1,\"workers\":2,\"layout\":\"het\"}", NULL,
+         "partition=main ntasks=1 cpus-per-task=2 | partition=main ntasks=2 cpus-per-task=2 ", false},
+        {{"ntasks=4", "mem-per-cpu=1G"}, "{\"ps\":2,\"workers\":4,\"layout\":\"packed\"}", four,
+         "nodes=2 ntasks-per-node=1 cpus-per-task=3 mem-per-cpu=1G ", false},
+        {{"ntasks=4", "nodes=2", "ntasks-per-node=2"}, "{\"ps\":0,\"workers\":4,\"layout\":\"packed\"}", NULL,
+         "ntasks=4 nodes=2 ntasks-per-node=2 ", true},
+        {{"ntasks=4", "gpus-per-task=k80:1"}, "{\"ps\":1,\"workers\":2,\"layout\":\"het\"}", NULL,
+         "ntasks=1 cpus-per-task=1 | ntasks=2 cpus-per-task=1 gpus-per-task=k80:1 ", false},
+        {{"ntasks=4", "gres=gpu:4"}, "{\"ps\":1,\"workers\":2,\"layout\":\"packed\"}", NULL,
+         "nodes=1 ntasks-per-node=1 cpus-per-task=3 gpus-per-node=2 ", false},
+    };
+    size_t bad = 0;
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *lines = directives(cases[i].words, spec, cases[i].config, cases[i].cluster, cases[i].as_submitted);
+        char *expected = dt_xasprintf(OWN "%s", cases[i].lines);
+        if (strcmp(lines, expected) != 0) {
+            print_error("case %zu gave\n  %s\nexpected\n  %s\n", i, lines, expected);
+            bad++;
+        }
+        free(lines);
+        free(expected);
+    }
+    assert_int_equal(bad, 0);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_is_read_in_numbers),
+        cmocka_unit_test(a_job_has_a_name_and_a_time),
+        cmocka_unit_test(a_job_that_makes_no_sense_is_refused),
+        cmocka_unit_test(shares_add_up_and_odd_ones_stay_apart),
+        cmocka_unit_test(configurations_become_roles),
+        cmocka_unit_test(clusters_refuse_what_they_cannot_run),
+        cmocka_unit_test(gpus_and_memory_of_roles_count),
+        cmocka_unit_test(a_generated_space_is_what_the_cluster_can_run),
+        cmocka_unit_test(layouts_follow_spec_and_cluster),
+        cmocka_unit_test(what_spec_leaves_out_has_a_default),
+        cmocka_unit_test(the_job_as_submitted_is_a_configuration),
+        cmocka_unit_test(candidates_come_from_a_file),
+        cmocka_unit_test(trials_ask_slurm_for_their_shape),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
