@@ -1,7 +1,6 @@
 # The library that the tools and tests link: a folder a part.
 noinst_LIBRARIES += libdt.a
 
-libdt_a_CFLAGS = $(AM_CFLAGS) $(JSON_C_CFLAGS) $(GSL_CFLAGS) $(MUPARSER_CFLAGS)
 libdt_a_SOURCES = \
 	src/util/util.h src/util/error.c src/util/mem.c src/util/buf.c src/util/strv.c \
 	src/util/text.c src/util/json.c src/util/file.c src/util/proc.c src/util/table.c

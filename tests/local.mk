@@ -1,33 +1,34 @@
-# make check: unit tests (cmocka) and tests on a real private Slurm (bats), both speaking TAP.
-LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+# make check: unit tests (cmocka) and tests on a real private Slurm (bats), all speaking TAP.
+TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+LOG_DRIVER = $(TAP_DRIVER)
+TEST_EXTENSIONS = .bats
+BATS_LOG_DRIVER = $(TAP_DRIVER)
+BATS_LOG_COMPILER = $(BATS) --tap
+AM_TESTS_ENVIRONMENT = DT_BUILD='$(abs_top_builddir)'; export DT_BUILD;
 
-if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/test_carrier tests/unit/test_job_submit
-tests_unit_test_carrier_SOURCES = tests/unit/test_carrier.c src/expand/carrier.c
-tests_unit_test_carrier_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_test_carrier_LDADD = $(CMOCKA_LIBS)
-tests_unit_test_job_submit_SOURCES = tests/unit/test_job_submit.c src/expand/carrier.c
+# A program a part, its source of the same name. All of the library is linked but where a test includes what it tests.
+UNIT_TESTS = \
+	tests/unit/test_util tests/unit/test_submission tests/unit/test_spec tests/unit/test_space \
+	tests/unit/test_expand tests/unit/test_optimizer tests/unit/test_stopping tests/unit/test_study \
+	tests/unit/test_journal tests/unit/test_replay tests/unit/test_simulate tests/unit/test_launch \
+	tests/unit/test_carrier tests/unit/test_job_submit
+LDADD = $(LIBDT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_job_submit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/plugin
-tests_unit_test_job_submit_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_test_job_submit_LDADD = $(CMOCKA_LIBS)
-TESTS += tests/unit/test_carrier tests/unit/test_job_submit
-endif
-EXTRA_DIST += tests/cluster/02-plugins.bats
 
-EXTRA_DIST += tests/data/scripts tests/fuzz/fuzz_submission.c
+# In order: what a later one builds on is tested by an earlier one. make check CLUSTER_TESTS= leaves them out.
+CLUSTER_TESTS = \
+	tests/cluster/01-cluster.bats tests/cluster/02-plugins.bats tests/cluster/03-examples.bats \
+	tests/cluster/04-launch.bats tests/cluster/05-sbatch-parity.bats tests/cluster/06-refusals.bats \
+	tests/cluster/07-expand.bats tests/cluster/08-options.bats tests/cluster/09-lifecycle.bats
+
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/test_submission
-tests_unit_test_submission_SOURCES = tests/unit/test_submission.c
-tests_unit_test_submission_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JSON_C_CFLAGS)
-tests_unit_test_submission_LDADD = $(LIBDT_LIBS) $(CMOCKA_LIBS)
-TESTS += tests/unit/test_submission
+check_PROGRAMS += $(UNIT_TESTS)
+TESTS += $(UNIT_TESTS)
+endif
+if HAVE_BATS
+TESTS += $(CLUSTER_TESTS)
 endif
 
-EXTRA_DIST += tests/cluster/04-launch.bats
-if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/test_launch
-tests_unit_test_launch_SOURCES = tests/unit/test_launch.c
-tests_unit_test_launch_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JSON_C_CFLAGS)
-tests_unit_test_launch_LDADD = $(LIBDT_LIBS) $(CMOCKA_LIBS)
-TESTS += tests/unit/test_launch
-endif
+EXTRA_DIST += \
+	$(CLUSTER_TESTS) tests/cluster/dt-cluster tests/cluster/common.bash tests/demo tests/all \
+	tests/setup.bash tests/data tests/fuzz tests/bench .ci/run

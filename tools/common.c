@@ -18,7 +18,7 @@ void print_warnings(const struct dt_submission *s)
 
 struct dt_cluster *read_cluster(const char *path, struct dt_error *e)
 {
-    char *text = dt_read_file(path, 1024 * 1024, NULL, e);
+    char *text = dt_read_text(path, 1024 * 1024, e);
     struct json_object *o = text ? dt_json_parse(text, path, e) : NULL;
     struct dt_cluster *c = o ? dt_cluster_from_json(o, e) : NULL;
     if (o && !c)

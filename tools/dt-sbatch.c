@@ -169,6 +169,21 @@ static int exec_sbatch(const char *sbatch, char **argv, const struct dt_submissi
     return dt_fail(e, "%s: %s", sbatch, strerror(errno));
 }
 
+/* The options that say how to tune, where nothing is to be tuned. */
+static int need_tune(const struct dt_submission *sub, struct dt_error *e)
+{
+    for (size_t i = 0; i < sub->n; i++) {
+        const struct dt_option *o = &sub->options[i];
+        if (!o->def || o->def->class != DT_OPT_DT || strcmp(o->name, "dt-config") == 0)
+            continue;
+        char *title = dt_option_title(sub, o);
+        dt_fail(e, "%s needs --dt-tune", title);
+        free(title);
+        return -1;
+    }
+    return 0;
+}
+
 /* An exit code, or -1 with an error. */
 static int submit(char **argv, const char *sbatch, struct dt_error *e)
 {
@@ -178,7 +193,7 @@ static int submit(char **argv, const char *sbatch, struct dt_error *e)
     bool tune = dt_submission_get(sub, "dt-tune") || dt_submission_get(sub, "dt-resume");
     bool here = dt_submission_get(sub, "here"), dry = dt_submission_get(sub, "dt-dry-run");
     if (!tune && !dt_submission_get(sub, "dt-config")) {
-        int rc = exec_sbatch(sbatch, argv, sub, e);
+        int rc = need_tune(sub, e) < 0 ? -1 : exec_sbatch(sbatch, argv, sub, e);
         dt_submission_free(sub);
         return rc;
     }

@@ -1,7 +1,8 @@
 bin_PROGRAMS += dt-launch
 dt_launch_SOURCES = tools/dt-launch.c
-dt_launch_CFLAGS = $(AM_CFLAGS) $(JSON_C_CFLAGS)
-dt_launch_LDADD = $(LIBDT_LIBS)
+# Not all of LIBDT_LIBS: OpenBLAS starts threads as it is loaded, and they would take the signals for which
+# the launcher waits (and cost every task of every trial their start).
+dt_launch_LDADD = libdt.a $(JSON_C_LIBS) $(SLURM_LIBS) -lm
 dist_man_MANS += tools/dt-launch.1 tools/dt-tune.1 tools/dt-sbatch.1
 
 bin_PROGRAMS += dt-tune dt-sbatch
@@ -9,8 +10,6 @@ TOOLS_COMMON = tools/tools.h tools/common.c tools/study.c tools/dry_run.c tools/
 dt_tune_SOURCES = \
 	tools/dt-tune.c $(TOOLS_COMMON) tools/prepare.c tools/run.c tools/check.c tools/metric.c \
 	tools/report.c tools/suggest.c tools/simulate.c
-dt_tune_CFLAGS = $(AM_CFLAGS) $(JSON_C_CFLAGS)
 dt_tune_LDADD = $(LIBDT_LIBS)
 dt_sbatch_SOURCES = tools/dt-sbatch.c plugin/options.h $(TOOLS_COMMON)
-dt_sbatch_CFLAGS = $(AM_CFLAGS) $(JSON_C_CFLAGS)
 dt_sbatch_LDADD = $(LIBDT_LIBS)

@@ -10,21 +10,30 @@
 
 static const char usage_text[] =
     "usage: dt-tune simulate --spec=S.json --table=T.csv [OPTION...]\n"
-    "Runs whole studies on measured rows, without a cluster: a trial takes its row's objective and duration, on\n"
-    "a virtual clock. SPEC's section \"replay\" says which columns hold what; its \"search\" says how to search and\n"
-    "when to stop. The space is what the table has inside the domains and constraints of SPEC.\n"
+    "Runs whole studies on measured rows, without a cluster: a trial takes its row's objective and "
+    "duration, on\n"
+    "a virtual clock. SPEC's section \"replay\" says which columns hold what; its \"search\" says "
+    "how to search and\n"
+    "when to stop. The space is what the table has inside the domains and constraints of SPEC "
+    "(\"candidates\" is not\n"
+    "read), and there is no job as submitted.\n"
     "  --spec=FILE      the SPEC, with a section \"replay\"\n"
     "  --table=FILE     the table, CSV with a header line\n"
     "  --seed=N         the first study's seed (default: SPEC's)\n"
     "  --repeat=R       R studies, with the seeds N, N+1, ... (default 1)\n"
     "  --noise=PCT      log-normal noise of PCT % on each measured objective (default 0)\n"
     "  --format=FORMAT  text (default) or json\n"
-    "A gap is how far the best configuration found, by its value in the table, is from the table's best, in per\n"
+    "A gap is how far the best configuration found, by its value in the table, is from the table's "
+    "best, in per\n"
     "cent; after 10, 20 and 40 trials it is that of the best until then.\n"
-    "JSON, version 1: {\"version\", \"spec\", \"table\", \"objective\", \"goal\", \"noise_pct\", \"configurations\",\n"
-    "\"table_best\": {\"value\", \"config\"}, \"studies\": [{\"seed\", \"trials\", \"stopped\", \"best\": {\"config\", \"value\",\n"
-    "\"observed\"} or null, \"gap_pct\", \"gap_pct_after\": {\"10\", \"20\", \"40\"}, \"trials_to_5pct\", \"trials_to_1pct\",\n"
-    "\"duplicates\", \"failed\", \"censored\", \"virtual_time_s\"}], \"summary\": {\"studies\", \"within_5pct\", \"within_1pct\",\n"
+    "JSON, version 1: {\"version\", \"spec\", \"table\", \"objective\", \"goal\", \"noise_pct\", "
+    "\"configurations\",\n"
+    "\"table_best\": {\"value\", \"config\"}, \"studies\": [{\"seed\", \"trials\", \"stopped\", "
+    "\"best\": {\"config\", \"value\",\n"
+    "\"observed\"} or null, \"gap_pct\", \"gap_pct_after\": {\"10\", \"20\", \"40\"}, "
+    "\"trials_to_5pct\", \"trials_to_1pct\",\n"
+    "\"duplicates\", \"failed\", \"censored\", \"virtual_time_s\"}], \"summary\": {\"studies\", "
+    "\"within_5pct\", \"within_1pct\",\n"
     "and \"median\" and \"p90\" of each number}}; null stands for never or none.\n"
     "Exit status: 0 done, 1 a study failed, 2 wrong use or bad input.\n";
 
@@ -39,7 +48,8 @@ struct options {
     bool json;
 };
 
-/* One study's outcome. Gaps are fractions, INFINITY while nothing was found; numbers of trials are 0 for never. */
+/* One study's outcome. Gaps are fractions, INFINITY while nothing was found; numbers of trials are
+ * 0 for never. */
 struct result {
     uint64_t seed;
     size_t trials, failed, censored, duplicates, to_5pct, to_1pct;
@@ -147,15 +157,17 @@ static int find_table_best(struct simulation *m, struct dt_error *e)
         return -1;
     for (size_t i = 0; i < m->space->npoints; i++) {
         double *x = m->space->points + i * m->space->n, value = dt_replay_value(b, x);
-        bool better = isfinite(value) && (!m->table_best_x || (m->spec->maximize ? value > m->table_best
-                                                                                 : value < m->table_best));
+        bool better = isfinite(value) &&
+                      (!m->table_best_x ||
+                       (m->spec->maximize ? value > m->table_best : value < m->table_best));
         if (better) {
             m->table_best = value;
             m->table_best_x = x;
         }
     }
     dt_backend_free(b);
-    return m->table_best_x ? 0 : dt_fail(e, "%s: no row of the search space succeeded", m->o->table);
+    return m->table_best_x ? 0
+                           : dt_fail(e, "%s: no row of the search space succeeded", m->o->table);
 }
 
 static int prepare(struct simulation *m, struct dt_error *e)
@@ -165,7 +177,8 @@ static int prepare(struct simulation *m, struct dt_error *e)
         return -1;
     if (dt_replay_adopt(m->spec, e) < 0 || m->spec->nparams == 0) {
         if (m->spec->nparams == 0)
-            dt_fail(e, "there is nothing to tune: name parameters under \"dt\" or \"hyperparameters\"");
+            dt_fail(
+                e, "there is nothing to tune: name parameters under \"dt\" or \"hyperparameters\"");
         return dt_fail_at(e, "%s", m->o->spec);
     }
     size_t n;
@@ -173,11 +186,13 @@ static int prepare(struct simulation *m, struct dt_error *e)
         dt_replay_points(m->spec, m->spec->params, m->spec->nparams, m->o->table, &n, e);
     if (!points)
         return -1;
-    m->space = dt_space_new(m->spec->params, m->spec->nparams, &m->spec->constraints, NULL, 0, NULL, NULL,
-                            points, n, e);
+    m->space = dt_space_new(m->spec->params, m->spec->nparams, &m->spec->constraints, NULL, 0, NULL,
+                            NULL, points, n, e);
     free(points);
-    if (!m->space)
-        return dt_fail_at(e, "%s", m->o->spec);
+    if (!m->space) {
+        const char *place = m->spec->constraints_place;
+        return dt_fail_at(e, "%s", place ? place : m->o->spec);
+    }
     return find_table_best(m, e);
 }
 
@@ -194,8 +209,20 @@ static void clear(struct simulation *m)
 
 /* ---- numbers of all studies ---- */
 
-enum { NUM_TRIALS, NUM_GAP, NUM_GAP_10, NUM_GAP_20, NUM_GAP_40, NUM_TO_5, NUM_TO_1, NUM_DUPLICATES, NUM_FAILED,
-       NUM_CENSORED, NUM_TIME, NUMBERS };
+enum {
+    NUM_TRIALS,
+    NUM_GAP,
+    NUM_GAP_10,
+    NUM_GAP_20,
+    NUM_GAP_40,
+    NUM_TO_5,
+    NUM_TO_1,
+    NUM_DUPLICATES,
+    NUM_FAILED,
+    NUM_CENSORED,
+    NUM_TIME,
+    NUMBERS
+};
 static const struct {
     const char *key, *label;
 } numbers[NUMBERS] = {
@@ -272,10 +299,11 @@ static char *short_number(double x)
 
 static void print_studies(const struct simulation *m)
 {
-    static const int shown[] = {NUM_TRIALS, NUM_FAILED, NUM_DUPLICATES, NUM_GAP_10, NUM_GAP_20, NUM_GAP_40,
-                                NUM_GAP, NUM_TO_5, NUM_TO_1, NUM_TIME};
-    printf("\n%8s %7s %7s %5s %8s %8s %8s %8s %6s %6s %10s  %s\n", "seed", "trials", "failed", "dup",
-           "gap@10 %", "gap@20 %", "gap@40 %", "gap %", "to 5 %", "to 1 %", "time, s", "best found");
+    static const int shown[] = {NUM_TRIALS, NUM_FAILED, NUM_DUPLICATES, NUM_GAP_10, NUM_GAP_20,
+                                NUM_GAP_40, NUM_GAP,    NUM_TO_5,       NUM_TO_1,   NUM_TIME};
+    printf("\n%8s %7s %7s %5s %8s %8s %8s %8s %6s %6s %10s  %s\n", "seed", "trials", "failed",
+           "dup", "gap@10 %", "gap@20 %", "gap@40 %", "gap %", "to 5 %", "to 1 %", "time, s",
+           "best found");
     for (size_t i = 0; i < m->n; i++) {
         static const int widths[] = {7, 7, 5, 8, 8, 8, 8, 6, 6, 10};
         const struct result *r = &m->results[i];
@@ -285,7 +313,8 @@ static void print_studies(const struct simulation *m)
             printf(" %*s", widths[j], text);
             free(text);
         }
-        char *value = short_number(r->value), *config = r->best ? dt_config_text(m->space, r->best) : NULL;
+        char *value = short_number(r->value),
+             *config = r->best ? dt_config_text(m->space, r->best) : NULL;
         printf("  %s%s%s\n", value, config ? ": " : "", config ? config : "");
         free(value);
         free(config);
@@ -296,13 +325,14 @@ static void print_text(const struct simulation *m)
 {
     char *best = dt_config_text(m->space, m->table_best_x), *value = short_number(m->table_best);
     printf("%s: %zu configurations; %s is to be %s, the best is %s: %s\n", m->o->table,
-           m->space->npoints, m->spec->replay.objective, m->spec->maximize ? "maximized" : "minimized",
-           value, best);
+           m->space->npoints, m->spec->replay.objective,
+           m->spec->maximize ? "maximized" : "minimized", value, best);
     free(best);
     free(value);
     print_studies(m);
     printf("\n%zu %s; within 5 %% of the best: %zu, within 1 %%: %zu\n", m->n,
-           m->n == 1 ? "study" : "studies", studies_within(m, NUM_TO_5), studies_within(m, NUM_TO_1));
+           m->n == 1 ? "study" : "studies", studies_within(m, NUM_TO_5),
+           studies_within(m, NUM_TO_1));
     if (m->n == 1) {
         printf("stopped: %s\n", m->results[0].stopped);
         return;
@@ -325,7 +355,8 @@ static void add(struct json_object *o, const char *key, double x)
 
 static struct json_object *result_json(const struct simulation *m, const struct result *r)
 {
-    struct json_object *o = json_object_new_object(), *best = NULL, *after = json_object_new_object();
+    struct json_object *o = json_object_new_object(), *best = NULL,
+                       *after = json_object_new_object();
     json_object_object_add(o, "seed", json_object_new_int64((int64_t)r->seed));
     add(o, "trials", (double)r->trials);
     json_object_object_add(o, "stopped", json_object_new_string(r->stopped));
@@ -372,7 +403,8 @@ static void print_json(const struct simulation *m)
     json_object_object_add(o, "spec", json_object_new_string(m->o->spec));
     json_object_object_add(o, "table", json_object_new_string(m->o->table));
     json_object_object_add(o, "objective", json_object_new_string(m->spec->replay.objective));
-    json_object_object_add(o, "goal", json_object_new_string(m->spec->maximize ? "maximize" : "minimize"));
+    json_object_object_add(o, "goal",
+                           json_object_new_string(m->spec->maximize ? "maximize" : "minimize"));
     add(o, "noise_pct", m->o->noise);
     add(o, "configurations", (double)m->space->npoints);
     add(best, "value", m->table_best);
@@ -393,14 +425,11 @@ static void print_json(const struct simulation *m)
 /* 0: go on; else 1 + the exit code. */
 static int read_options(int argc, char **argv, struct options *o, struct dt_error *e)
 {
-    static const struct option longs[] = {{"spec", required_argument, NULL, 's'},
-                                          {"table", required_argument, NULL, 't'},
-                                          {"seed", required_argument, NULL, 'n'},
-                                          {"repeat", required_argument, NULL, 'r'},
-                                          {"noise", required_argument, NULL, 'p'},
-                                          {"format", required_argument, NULL, 'f'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {
+        {"spec", required_argument, NULL, 's'},  {"table", required_argument, NULL, 't'},
+        {"seed", required_argument, NULL, 'n'},  {"repeat", required_argument, NULL, 'r'},
+        {"noise", required_argument, NULL, 'p'}, {"format", required_argument, NULL, 'f'},
+        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
     *o = (struct options){.seed = -1, .repeat = 1};
     for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
         if (c == 'h') {
@@ -421,13 +450,15 @@ static int read_options(int argc, char **argv, struct options *o, struct dt_erro
         else if (c == 'f')
             bad = !(o->json = strcmp(optarg, "json") == 0) && strcmp(optarg, "text") != 0;
         if (bad && c != '?')
-            dt_fail(e, "simulate: \"%s\" cannot be used there; see dt-tune simulate --help", optarg);
+            dt_fail(e, "simulate: \"%s\" cannot be used there; see dt-tune simulate --help",
+                    optarg);
         if (bad)
             return 1 + EXIT_USAGE;
     }
     if (optind == argc && o->spec && o->table)
         return 0;
-    dt_fail(e, "simulate: --spec=S.json and --table=T.csv are needed and nothing else; see dt-tune simulate --help");
+    dt_fail(e, "simulate: --spec=S.json and --table=T.csv are needed and nothing else; see dt-tune "
+               "simulate --help");
     return 1 + EXIT_USAGE;
 }
 

@@ -35,8 +35,35 @@ struct opening {
     struct dt_setup **setup;
     struct dt_study *s;
     char **name;
+    const char *dir;
     bool fresh;
 };
+
+/* A tuning job that Slurm starts anew finds its own study and goes on. Another study's folder can only be there from
+ * before Slurm's job numbers began anew. */
+static int check_same(const struct opening *o, struct json_object *doc, const char *script, struct dt_error *e)
+{
+    const struct dt_setup *now = *o->setup;
+    char *exec = dt_self_exe(e), *text = exec ? dt_setup_text(now, exec) : NULL;
+    struct json_object *mine = text ? dt_json_parse(text, "study", e) : NULL;
+    int rc = mine ? 0 : -1;
+    if (rc == 0 && !now->resume && (!json_object_equal(mine, doc) || strcmp(script, now->script) != 0))
+        rc = dt_fail(e, "it is that of another study: move the folder away, or go on with it by --dt-resume=%s", o->dir);
+    json_object_put(mine);
+    free(text);
+    free(exec);
+    return rc;
+}
+
+/* The script that the study began with: what was measured with another would not compare. Caller frees. */
+static char *first_script(const char *dir, const char *now)
+{
+    char *path = dt_xasprintf("%s/script", dir), *text = dt_read_file(path, DT_SCRIPT_MAX, NULL, NULL);
+    if (text && strcmp(text, now) != 0)
+        printf("the study goes on with the script that it began with, %s, not with the one given now\n", path);
+    free(path);
+    return text ? text : dt_xstrdup(now);
+}
 
 /* One record of an existing journal: the first holds the study itself, the others are events. */
 static int on_record(void *arg, struct json_object *record, struct dt_error *e)
@@ -45,7 +72,10 @@ static int on_record(void *arg, struct json_object *record, struct dt_error *e)
     struct dt_event ev;
     if (o->fresh) {
         struct json_object *doc = dt_json_get(record, "study");
-        struct dt_setup *stored = doc ? dt_setup_from_json(doc, (*o->setup)->script, e) : NULL;
+        char *script = first_script(o->dir, (*o->setup)->script);
+        bool usable = doc && check_same(o, doc, script, e) == 0;
+        struct dt_setup *stored = usable ? dt_setup_from_json(doc, script, e) : NULL;
+        free(script);
         if (!stored)
             return doc ? -1 : dt_fail(e, "it does not begin with a study");
         free(*o->name);
@@ -53,6 +83,8 @@ static int on_record(void *arg, struct json_object *record, struct dt_error *e)
         /* where the tools are is a matter of this sitting */
         free(stored->sbatch);
         stored->sbatch = (*o->setup)->sbatch ? dt_xstrdup((*o->setup)->sbatch) : NULL;
+        free(stored->resume);
+        stored->resume = (*o->setup)->resume ? dt_xstrdup((*o->setup)->resume) : NULL;
         dt_setup_free(*o->setup);
         *o->setup = stored;
         o->s = dt_study_new(stored->spec, stored->space, stored->submitted, e);
@@ -64,6 +96,19 @@ static int on_record(void *arg, struct json_object *record, struct dt_error *e)
     int rc = dt_study_apply(o->s, &ev, e);
     dt_event_free(&ev);
     return rc;
+}
+
+/* A tuner that was started anew may have to wait until its predecessor, on another node, is dead. */
+#define LOCK_TRIES 15
+
+static struct dt_journal *open_journal(const char *path, struct opening *o, struct dt_error *e)
+{
+    struct dt_journal *j = dt_journal_open(path, on_record, o, e);
+    for (int i = 0; i < LOCK_TRIES && !j && errno == EWOULDBLOCK && !(*o->setup)->resume; i++) {
+        sleep(1);
+        j = dt_journal_open(path, on_record, o, e);
+    }
+    return j;
 }
 
 static int begin_journal(struct dt_journal *j, const struct dt_setup *s, const char *name, struct dt_error *e)
@@ -85,6 +130,28 @@ static int write_in(const char *dir, const char *name, const char *text, unsigne
     char *path = dt_xasprintf("%s/%s", dir, name);
     int rc = dt_write_file(path, text, strlen(text), mode, e);
     free(path);
+    return rc;
+}
+
+/* Which job looks after the study now (0: a process without a job): its trials look here. */
+static int write_tuner(const char *dir, uint32_t job, struct dt_error *e)
+{
+    char *text = dt_xasprintf("{\"version\":1,\"job\":%u}\n", job);
+    int rc = write_in(dir, "tuner.json", text, 0666, e);
+    free(text);
+    return rc;
+}
+
+/* Trials run where the study was submitted, from wherever it is resumed. */
+static int enter_study(const char *dir, struct dt_error *e)
+{
+    char *parent = dt_xstrdup(dir), *slash = strrchr(parent, '/');
+    int rc = 0;
+    if (slash && slash != parent) {
+        *slash = '\0';
+        rc = chdir(parent) < 0 ? dt_fail(e, "%s: %s", parent, strerror(errno)) : 0;
+    }
+    free(parent);
     return rc;
 }
 
@@ -124,7 +191,7 @@ static int write_best(const char *dir, const struct dt_setup *s, const struct dt
 /* "dt-tune-123/best.sh ARGS", as one types it in the folder of the submission. */
 static char *best_command(const char *dir, const struct dt_setup *s)
 {
-    char *cwd = getcwd(NULL, 0);
+    char *cwd = s->resume ? NULL : getcwd(NULL, 0);
     size_t n = cwd ? strlen(cwd) : 0;
     bool below = n && strncmp(dir, cwd, n) == 0 && dir[n] == '/';
     struct dt_buf b = DT_BUF_INIT;
@@ -170,7 +237,7 @@ static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journa
     char *best = best_command(dir, s);
     dt_report_final(stdout, study, best);
     if (rc == 1)
-        printf("go on with: sbatch --dt-tune --dt-resume=%s SCRIPT\n", dir);
+        printf("go on with: sbatch --dt-tune --dt-resume=%s %s/script\n", dir, dir);
     free(best);
     dt_backend_free(b);
     free(launch);
@@ -182,13 +249,14 @@ int run_study(struct dt_setup *s, const char *study_name, const char *dir, uint3
     struct dt_error e = DT_ERROR_INIT;
     char *path = dt_xasprintf("%s/journal.jsonl", dir), *name = dt_xstrdup(study_name);
     struct json_object *limits = json_object_get(dt_json_get(s->spec->json, "search"));
-    struct opening o = {.setup = &s, .name = &name, .fresh = true};
+    struct opening o = {.setup = &s, .name = &name, .dir = dir, .fresh = true};
+    bool resumed = s->resume != NULL;
     catch_signals();
     int rc = dt_mkdirs(dir, &e);
-    struct dt_journal *j = rc == 0 ? dt_journal_open(path, on_record, &o, &e) : NULL;
-    rc = j ? 0 : -1;
-    if (j && o.fresh) {
-        rc = begin_journal(j, s, name, &e) < 0 || write_inputs(dir, s, &e) < 0 ? -1 : 0;
+    struct dt_journal *j = rc == 0 ? open_journal(path, &o, &e) : NULL;
+    rc = j && write_tuner(dir, tuner_job, &e) == 0 && (!resumed || enter_study(dir, &e) == 0) ? 0 : -1;
+    if (rc == 0 && o.fresh) {
+        rc = write_inputs(dir, s, &e) < 0 || begin_journal(j, s, name, &e) < 0 ? -1 : 0;
         o.s = rc == 0 ? dt_study_new(s->spec, s->space, s->submitted, &e) : NULL;
     }
     if (rc == 0 && o.s)

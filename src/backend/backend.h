@@ -11,14 +11,14 @@ struct dt_backend_ops {
     /* Starts the trial's current run. Gives the event that tells what came of it: SUBMITTED, DEFERRED or ENDED. */
     int (*submit)(void *b, const struct dt_study *s, const struct dt_trial *t, struct dt_event *ev,
                   struct dt_error *e);
-    /* Asks for the end of a run; its ENDED event comes by wait(). Safe to repeat. */
+    /* Asks for the end of a run; its ENDED event comes by wait(). Safe to repeat; asks again by itself until it was heard. */
     int (*cancel)(void *b, const struct dt_trial *t, struct dt_error *e);
     /* Waits for something to happen, at most until `until` (this backend's clock), and appends events. Returns early
      * when a signal arrives. */
     int (*wait)(void *b, const struct dt_study *s, double until, struct dt_event **events, size_t *n,
                 struct dt_error *e);
-    /* After a restart: finds the job of a run that may have been submitted without the journal knowing. 1 found (job
-     * set), 0 not. */
+    /* After a restart: finds the job of a run that may have been submitted without the journal knowing, also one that
+     * has ended. 1 found (job set), 0 not. */
     int (*find)(void *b, const struct dt_trial *t, uint32_t *job, struct dt_error *e);
     /* Last act: whatever of this study is still queued or running is cancelled, known to us or not. */
     int (*sweep)(void *b, struct dt_error *e);

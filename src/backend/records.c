@@ -77,6 +77,14 @@ void dt_records_read(const char *dir, struct dt_records *r)
     json_object_put(end);
 }
 
+uint32_t dt_records_job(const char *dir)
+{
+    struct json_object *start = read_record(dir, "start.json");
+    uint32_t id = (uint32_t)strtoul(dt_json_str(start, "job", "0"), NULL, 10);
+    json_object_put(start);
+    return id;
+}
+
 void dt_records_free(struct dt_records *r)
 {
     free(r->failed);

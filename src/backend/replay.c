@@ -70,8 +70,9 @@ static int find_columns(const struct dt_spec *spec, const struct dt_param *param
 {
     const struct dt_replay_spec *r = &spec->replay;
     if (!r->objective)
-        return dt_fail(e, "SPEC has no \"replay\" section, which says how the table's columns stand for "
-                          "parameters and objective");
+        return dt_fail(
+            e, "SPEC has no \"replay\" section, which says how the table's columns stand for "
+               "parameters and objective");
     for (size_t i = 0; i < n; i++) {
         const char *column = params[i].name;
         for (size_t j = 0; j < r->params.n; j++)
@@ -101,8 +102,8 @@ static bool same_text(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
-static bool is_wanted(const struct dt_replay_spec *r, const struct columns *c, const struct dt_table *t,
-                      size_t row)
+static bool is_wanted(const struct dt_replay_spec *r, const struct columns *c,
+                      const struct dt_table *t, size_t row)
 {
     for (size_t i = 0; i < r->where_columns.n; i++)
         if (!same_text(dt_table_cell(t, row, c->where[i]), r->where_values.v[i]))
@@ -204,7 +205,8 @@ static int take_rows(const struct dt_spec *spec, const struct dt_param *params, 
     if (!wanted)
         return dt_fail(e, "none of the %zu rows passes replay.where", t->nrows);
     if (!m->n)
-        return dt_fail(e, "none of the %zu rows lies inside the domains of SPEC's parameters", wanted);
+        return dt_fail(e, "none of the %zu rows lies inside the domains of SPEC's parameters",
+                       wanted);
     return 0;
 }
 
@@ -248,8 +250,9 @@ int dt_replay_adopt(struct dt_spec *spec, struct dt_error *e)
 {
     const char *column = spec->replay.objective;
     if (!column)
-        return dt_fail(e, "SPEC has no \"replay\" section, which says how the table's columns stand for "
-                          "parameters and objective");
+        return dt_fail(
+            e, "SPEC has no \"replay\" section, which says how the table's columns stand for "
+               "parameters and objective");
     spec->maximize = spec->replay.maximize;
     spec->objective = DT_OBJECTIVE_METRIC;
     /* of a time and of what grows with it a row that was cut off is a bound */
@@ -306,7 +309,8 @@ static struct dt_event event_of(enum dt_event_kind kind, double t, int trial, in
 static double duration_of(const struct replay *r, const struct row *row, double value)
 {
     double s = row->duration;
-    if (!r->spec->replay.duration && !r->spec->replay.maximize && names_time(r->spec->replay.objective))
+    if (!r->spec->replay.duration && !r->spec->replay.maximize &&
+        names_time(r->spec->replay.objective))
         s = in_milliseconds(r->spec->replay.objective) ? value / 1000 : value;
     return isfinite(s) && s > 0 ? s : 1;
 }
@@ -407,7 +411,8 @@ static int replay_wait(void *b, const struct dt_study *s, double until, struct d
     if (next > r->clock)
         r->clock = next;
     else if (!r->ndue || r->due[0].t > r->clock)
-        r->clock = nextafter(r->clock, INFINITY); /* a clock that stands still would be asked for ever */
+        r->clock =
+            nextafter(r->clock, INFINITY); /* a clock that stands still would be asked for ever */
     size_t count = 0;
     while (count < r->ndue && r->due[count].t <= r->clock)
         count++;

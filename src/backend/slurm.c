@@ -17,10 +17,12 @@
 #define SCRIPT_MAX (64 * 1024 * 1024)
 #define TICK_MIN 0.1  /* how often records are looked for, at first and after news */
 #define TICK_MAX 1.0
+#define TICK_LEAST 0.02
 #define POLL_MIN 1.0  /* how often Slurm is asked */
 #define POLL_MAX 30.0
 #define GRACE 5.0     /* how long a record may lag behind Slurm's state, or the state behind the record */
-#define AGAIN 2.0     /* pause before a cancellation that slurmctld did not take is tried again */
+#define AGAIN 2.0     /* pause before a cancellation is asked for again, or a run that still ends is looked at */
+#define SWEEPS 15       /* how often the last look for what is left is repeated while slurmctld is away */
 #define DEFER 15.0    /* pause before a refused submission is tried again */
 
 /* What is known of a live trial beyond the study's state. */
@@ -176,18 +178,41 @@ static struct watch *watch_of(struct slurm *b, const struct dt_trial *t)
     return &b->watches[b->n - 1];
 }
 
-/* What looked like a refusal may have been an answer that came too late: then the job is there. */
-static bool was_submitted(struct slurm *b, const struct dt_trial *t, struct dt_event *ev)
+static void defer(struct dt_event *ev, double pause, const char *why)
 {
-    if (t->deferred <= 0)
-        return false;
-    int found = find(b, t, &ev->job, NULL);
-    if (found < 0) {
-        ev->kind = DT_EVENT_DEFERRED;
-        ev->until = dt_now() + DEFER;
-        ev->text = dt_xstrdup("slurmctld does not answer");
-    }
-    return found != 0;
+    ev->kind = DT_EVENT_DEFERRED;
+    ev->until = dt_now() + pause;
+    if (why)
+        ev->text = dt_xstrdup(why);
+}
+
+/* The last run was told to end, and may take its time for it: two runs of one trial would share its folder. */
+static bool last_run_remains(struct slurm *b, const struct dt_trial *t)
+{
+    struct dt_slurm_jobs jobs;
+    bool remains = false;
+    if (t->run < 2 || dt_slurm_jobs_load(&jobs, NULL) < 0)
+        return t->run >= 2;
+    char *name = dt_trial_job_name(b->c.job, b->c.study, t->id, t->run - 1);
+    for (size_t i = 0; i < jobs.n; i++)
+        if (strcmp(jobs.v[i].name, name) == 0)
+            remains |= !jobs.v[i].over || jobs.v[i].completing;
+    free(name);
+    dt_slurm_jobs_free(&jobs);
+    return remains;
+}
+
+/* Whether there is nothing to submit now; then `ev` says why. */
+static bool need_not_submit(struct slurm *b, const struct dt_trial *t, struct dt_event *ev)
+{
+    int found = 0;
+    if (t->deferred > 0) /* what looked like a refusal may have been an answer that came too late */
+        found = find(b, t, &ev->job, NULL);
+    if (found < 0)
+        defer(ev, DEFER, "slurmctld does not answer");
+    else if (!found && last_run_remains(b, t))
+        defer(ev, AGAIN, "its last run is still ending");
+    return found > 0 || ev->kind == DT_EVENT_DEFERRED;
 }
 
 static int submit(void *arg, const struct dt_study *s, const struct dt_trial *t, struct dt_event *ev,
@@ -198,7 +223,7 @@ static int submit(void *arg, const struct dt_study *s, const struct dt_trial *t,
     ev->t = dt_now();
     ev->trial = t->id;
     ev->run = t->run;
-    if (was_submitted(b, t, ev))
+    if (need_not_submit(b, t, ev))
         return 0;
     char *path = write_script(b, s, t, e);
     int rc = path ? dt_slurm_submit(b->c.sbatch, path, &b->c.submission->args, &ev->job, &ev->text, e) : -1;
@@ -208,8 +233,7 @@ static int submit(void *arg, const struct dt_study *s, const struct dt_trial *t,
         b->poll_pause = POLL_MIN;
         b->next_poll = dt_monotonic() + POLL_MIN;
     } else if (rc == 1) {
-        ev->kind = DT_EVENT_DEFERRED;
-        ev->until = dt_now() + DEFER;
+        defer(ev, DEFER, NULL);
     } else if (rc == 2) {
         ev->kind = DT_EVENT_ENDED;
         ev->cause = DT_CAUSE_NOT_SCHEDULABLE;
@@ -323,6 +347,8 @@ static bool is_final(struct watch *w, const struct dt_trial *t, const struct dt_
     if ((over || r->ended || broken) && w->over_since == 0)
         w->over_since = dt_monotonic();
     bool waited = w->over_since > 0 && dt_monotonic() - w->over_since > GRACE;
+    if (broken && waited && w->cancel_due == 0)
+        w->cancel_due = dt_monotonic();
     if (job && job->never && t->state == DT_TRIAL_SUBMITTED)
         return true;
     if (r->ended) /* one that was told to end may look like one that had finished: Slurm knows */
@@ -332,12 +358,23 @@ static bool is_final(struct watch *w, const struct dt_trial *t, const struct dt_
     return asked && over && waited;
 }
 
+/* By number and name: a slurmctld that crashed may give the numbers that it had not yet saved to other jobs. */
+static const struct dt_slurm_job *find_in(const struct slurm *b, const struct dt_slurm_jobs *jobs,
+                                          const struct dt_trial *t)
+{
+    const struct dt_slurm_job *job = jobs ? dt_slurm_jobs_find(jobs, t->job) : NULL;
+    char *name = dt_trial_job_name(b->c.job, b->c.study, t->id, t->run);
+    bool ours = job && strcmp(job->name, name) == 0;
+    free(name);
+    return ours ? job : NULL;
+}
+
 /* Everything that can be said of one trial now. `jobs` is NULL where Slurm was not asked. True when there was news. */
 static bool look_at(struct slurm *b, const struct dt_trial *t, const struct dt_slurm_jobs *jobs,
                     const struct events *out)
 {
     struct watch *w = watch_of(b, t);
-    const struct dt_slurm_job *job = jobs ? dt_slurm_jobs_find(jobs, t->job) : NULL;
+    const struct dt_slurm_job *job = find_in(b, jobs, t);
     struct dt_records r;
     size_t before = *out->n;
     char *dir = trial_dir(b, t);
@@ -345,6 +382,10 @@ static bool look_at(struct slurm *b, const struct dt_trial *t, const struct dt_s
     free(dir);
     if (job)
         w->billing = job->billing;
+    if (job && !job->over && w->cancel_due > 0 && dt_monotonic() >= w->cancel_due) {
+        dt_slurm_cancel(t->job, NULL);
+        w->cancel_due = dt_monotonic() + AGAIN;
+    }
     if (!w->started && (r.started || (job && job->state == JOB_RUNNING))) {
         double start = r.started ? r.start : job->start;
         struct dt_event *ev = add_event(out, DT_EVENT_STARTED, t, start);
@@ -356,8 +397,8 @@ static bool look_at(struct slurm *b, const struct dt_trial *t, const struct dt_s
     if (is_final(w, t, &r, job, jobs != NULL)) {
         if (!w->started || !r.ended)
             read_metrics(b, t, w, true, out);
-        if (job && !job->over)
-            end_remains(w, t, job);
+        if (job && job->never)
+            dt_slurm_cancel(t->job, NULL);
         emit_end(t, w, &r, job, out);
     } else if (w->over_since > 0) {
         b->next_poll = fmin(b->next_poll, dt_monotonic() + 0.1);
@@ -373,7 +414,7 @@ static bool look(struct slurm *b, const struct dt_study *s, const struct events 
     bool asked = ask && dt_slurm_jobs_load(&jobs, NULL) == 0; /* no answer: ask again later, records still count */
     if (ask) {
         b->poll_pause = fmin(b->poll_pause * 1.5, POLL_MAX);
-        b->next_poll = dt_monotonic() + b->poll_pause;
+        b->next_poll = dt_monotonic() + (asked ? b->poll_pause : POLL_MIN);
     }
     for (size_t i = 0; i < s->n; i++)
         if (dt_trial_live(&s->trials[i]))
@@ -409,7 +450,7 @@ static int wait_for(void *arg, const struct dt_study *s, double until, struct dt
         double left = until - dt_now();
         if (woken || left <= 0)
             return 0;
-        woken = nap(fmin(b->tick, left));
+        woken = nap(fmax(TICK_LEAST, fmin(fmin(b->tick, left), b->next_poll - dt_monotonic())));
         b->tick = fmin(b->tick * 1.3, TICK_MAX);
     }
 }
@@ -439,6 +480,11 @@ static int sweep(void *arg, struct dt_error *e)
 {
     struct slurm *b = arg;
     int n = sweep_once(b, e);
+    for (int i = 0; i < SWEEPS && n < 0; i++) { /* slurmctld may be back soon */
+        if (nap(AGAIN))
+            break;
+        n = sweep_once(b, e);
+    }
     if (n > 0) { /* a submission may have been on its way while we looked */
         nap(0.3);
         n = sweep_once(b, e);

@@ -110,6 +110,29 @@ static const partition_info_t *find_partition(const partition_info_msg_t *parts,
     return found;
 }
 
+/* Nodes asked for by name must be there. */
+static int check_nodelist(const struct dt_submission *s, const partition_info_t *part, struct dt_error *e)
+{
+    const struct dt_option *o = dt_submission_get(s, "nodelist");
+    const char *partitions = value_of(s, "partition");
+    if (!o || !o->value || strchr(o->value, '/')) /* with a slash it is the name of a file */
+        return 0;
+    if (partitions && strchr(partitions, ','))
+        return 0; /* they may lie in another one */
+    __auto_type list = slurm_hostlist_create(o->value);
+    char *name = NULL;
+    while (list && (name = slurm_hostlist_shift(list)) && in_hosts(part->nodes, name))
+        free(name);
+    slurm_hostlist_destroy(list);
+    if (!name)
+        return 0;
+    char *title = dt_option_title(s, o);
+    dt_fail(e, "%s: there is no node \"%s\" in partition %s; its nodes are %s", title, name, part->name, part->nodes);
+    free(title);
+    free(name);
+    return -1;
+}
+
 struct dt_cluster *dt_slurm_cluster(const struct dt_submission *s, struct dt_error *e)
 {
     partition_info_msg_t *parts = NULL;
@@ -123,7 +146,7 @@ struct dt_cluster *dt_slurm_cluster(const struct dt_submission *s, struct dt_err
         goto out;
     }
     const partition_info_t *part = find_partition(parts, value_of(s, "partition"), e);
-    if (!part)
+    if (!part || check_nodelist(s, part, e) < 0)
         goto out;
     c = dt_xcalloc(1, sizeof(*c));
     c->partition = dt_xstrdup(part->name);

@@ -54,6 +54,7 @@ static void take(struct dt_slurm_jobs *jobs, const slurm_job_info_t *info)
         .name = dt_xstrdup(info->name ? info->name : ""),
         .state = info->job_state & JOB_STATE_BASE,
         .over = (info->job_state & JOB_STATE_BASE) >= JOB_COMPLETE,
+        .completing = info->job_state & JOB_COMPLETING,
         .exit_code = (int)(info->exit_code >> 8 & 0xff),
         .signal = (int)(info->exit_code & 0x7f),
         .start = (double)info->start_time,
@@ -72,6 +73,7 @@ static void add_component(struct dt_slurm_jobs *jobs, const slurm_job_info_t *in
         return;
     leader->billing += billing_of(info);
     leader->over &= part.state >= JOB_COMPLETE;
+    leader->completing |= (info->job_state & JOB_COMPLETING) != 0;
     take_reason(&part, info);
     if (part.never && !leader->never) {
         free(leader->reason);

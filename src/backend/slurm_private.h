@@ -10,6 +10,7 @@ struct dt_slurm_job {
     char *name;
     uint32_t state; /* enum job_states, base state; a failed component's, where there is one */
     bool over;      /* every component has ended */
+    bool completing; /* but processes of it are still there */
     bool never;     /* pending for a reason that will not pass */
     char *reason;   /* of the state, in words; may be NULL */
     int exit_code, signal;
@@ -38,6 +39,8 @@ struct dt_records {
 };
 void dt_records_read(const char *dir, struct dt_records *r);
 void dt_records_free(struct dt_records *r);
+/* The job that the run says it is; 0 where it has not begun. */
+uint32_t dt_records_job(const char *dir);
 /* Reads what was added to the metrics file since *offset: whole lines only, at most 1 MiB a call. For each number in an
  * object calls `each` (t: the line's "time", else now). */
 void dt_metrics_read(const char *path, long *offset,

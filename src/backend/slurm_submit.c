@@ -5,7 +5,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define SBATCH_TIMEOUT 120.0
+/* Shorter than Slurm's usual KillWait (30 s): meanwhile the tuner hears no signal, and it must have time left to cancel
+ * its trials. sbatch itself waits up to 2 minutes where slurmctld's queue is full. */
+#define SBATCH_TIMEOUT 20.0
 
 /* What sbatch says when it is worth asking again later. */
 static bool passing(const char *text)
@@ -58,11 +60,19 @@ int dt_slurm_submit(const char *sbatch, const char *path, const struct dt_strv *
         dt_strv_addv(&argv, args->v);
     dt_scrubbed_environ(&env);
     int rc = dt_proc_run(argv.v, env.v, SBATCH_TIMEOUT, &r, e);
-    if (rc == 0 && WIFEXITED(r.status) && WEXITSTATUS(r.status) == 0 && (*job = job_id(r.out)) != 0) {
+    if (rc < 0) {
+        char *found = dt_find_program(sbatch, NULL);
+        *why = found ? dt_xstrdup(e && e->text ? e->text : "sbatch could not be run") : NULL;
+        rc = found ? 1 : -1; /* too slow, or no memory for a process: later */
+        free(found);
+    } else if (WIFEXITED(r.status) && WEXITSTATUS(r.status) == 0 && (*job = job_id(r.out)) != 0) {
         rc = 0;
-    } else if (rc == 0) {
-        *why = one_line(r.err && *r.err ? r.err : "sbatch failed without a word");
-        rc = passing(*why) ? 1 : 2;
+    } else {
+        bool killed = WIFSIGNALED(r.status) || WEXITSTATUS(r.status) > 128; /* or a wrapper's child was */
+        *why = *r.err    ? one_line(r.err)
+               : killed ? dt_xstrdup("sbatch was killed")
+                        : dt_xstrdup("sbatch failed without a word");
+        rc = killed || passing(*why) ? 1 : 2;
     }
     dt_proc_result_free(&r);
     dt_strv_free(&argv);

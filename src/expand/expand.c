@@ -56,13 +56,14 @@ static void put_as_given(struct header *h, const struct dt_trial_script *t, cons
         put(h, name, o->value);
 }
 
-/* The user's options of a class, each once, in force. */
+/* The user's options of a class, each once, in force; but those which only a role with GPUs gets. */
 static void put_class(struct header *h, const struct dt_trial_script *t, enum dt_option_class class)
 {
     for (size_t i = 0; i < t->submission->n; i++) {
         const struct dt_option *o = &t->submission->options[i];
         enum dt_option_class c = o->def ? o->def->class : DT_OPT_TRIAL; /* foreign ones run with the job */
-        if (c == class && given(t, o->name) == o)
+        bool by_role = strcmp(o->name, "gpu-bind") == 0 || strcmp(o->name, "gpu-freq") == 0;
+        if (c == class && !by_role && given(t, o->name) == o)
             put(h, o->name, o->value);
     }
 }
@@ -70,11 +71,16 @@ static void put_class(struct header *h, const struct dt_trial_script *t, enum dt
 /* --gres without its GPU part, "" where nothing is left. */
 static char *other_gres(const char *gres)
 {
+    static const char *const gpus[] = {"gpu", "shard", "mps"};
     struct dt_strv parts = DT_STRV_INIT, kept = DT_STRV_INIT;
     dt_strv_split(&parts, gres, ",");
     for (size_t i = 0; i < parts.n; i++) {
         const char *p = dt_starts_with(parts.v[i], "gres:") ? parts.v[i] + 5 : parts.v[i];
-        if (strcmp(p, "gpu") != 0 && !dt_starts_with(p, "gpu:") && !dt_starts_with(p, "gpu="))
+        size_t n = strcspn(p, ":=");
+        bool gpu = false;
+        for (size_t j = 0; j < sizeof(gpus) / sizeof(*gpus); j++)
+            gpu |= strlen(gpus[j]) == n && strncmp(p, gpus[j], n) == 0;
+        if (!gpu)
             dt_strv_add(&kept, parts.v[i]);
     }
     char *text = dt_strv_join(&kept, ",");
@@ -83,22 +89,51 @@ static char *other_gres(const char *gres)
     return text;
 }
 
-static void put_gpus(struct header *h, const struct dt_trial_script *t, const char *option, size_t n,
-                     bool has_workers)
+/* GPUs that tasks share: as the user wrote it, or the same number of tasks on each. */
+static void put_shared_gpus(struct header *h, const struct dt_trial_script *t, size_t workers, size_t nodes)
+{
+    const struct dt_job *job = t->job;
+    const char *type = job->gpu_type ? job->gpu_type : "", *colon = job->gpu_type ? ":" : "";
+    size_t total = job->tasks_per_gpu ? (workers + job->tasks_per_gpu - 1) / job->tasks_per_gpu : job->gpus_total;
+    if (!total) {
+        put_as_given(h, t, "gpus-per-task");
+        put_as_given(h, t, "gpus-per-node");
+        put_as_given(h, t, "gpus-per-socket");
+    } else if (nodes > 1) { /* Slurm refuses fewer GPUs than nodes */
+        putf(h, "gpus-per-node", "%s%s%zu", type, colon, (total + nodes - 1) / nodes);
+    } else if (job->tasks_per_gpu) {
+        putf(h, "gpus", "%s%s%zu", type, colon, total);
+    } else {
+        put_as_given(h, t, "gpus");
+    }
+}
+
+static void put_gpus(struct header *h, const struct dt_trial_script *t, const char *option, size_t n)
+{
+    const char *type = t->job->gpu_type ? t->job->gpu_type : "", *colon = t->job->gpu_type ? ":" : "";
+    if (!n)
+        return;
+    putf(h, option, "%s%s%zu", type, colon, n);
+    if (!t->job->gpus_bound && strcmp(option, "gpus-per-task") == 0 && !given(t, "gpu-bind"))
+        put(h, "gpu-bind", "none");
+}
+
+/* --gres, and what else goes with GPUs. `sharers`: tasks that share the GPUs they have; `nodes` 0: unknown. */
+static void put_gres(struct header *h, const struct dt_trial_script *t, const char *option, size_t n,
+                     size_t sharers, size_t nodes)
 {
     const struct dt_option *gres = given(t, "gres");
-    if (t->job->gpus_shared && has_workers) { /* so few GPUs that tasks share them: as the user wrote it */
-        put_as_given(h, t, "gpus-per-node");
-        put_as_given(h, t, "gres");
-        return;
+    bool workers = sharers || n;
+    put_gpus(h, t, option, n);
+    if (sharers)
+        put_shared_gpus(h, t, sharers, nodes);
+    if (workers) {
+        put_as_given(h, t, "gpu-bind");
+        put_as_given(h, t, "gpu-freq");
     }
-    if (n) {
-        putf(h, option, "%s%s%zu", t->job->gpu_type ? t->job->gpu_type : "",
-             t->job->gpu_type ? ":" : "", n);
-        if (!t->job->gpus_bound && strcmp(option, "gpus-per-task") == 0)
-            put(h, "gpu-bind", "none");
-    }
-    if (gres && gres->value) {
+    if (gres && gres->value && sharers) {
+        put(h, "gres", gres->value);
+    } else if (gres && gres->value) {
         char *rest = other_gres(gres->value);
         if (*rest)
             put(h, "gres", rest);
@@ -112,7 +147,7 @@ static void put_memory(struct header *h, const struct dt_trial_script *t, const 
     const struct dt_option *per_gpu = given(t, "mem-per-gpu");
     if (r->mem_mib) {
         putf(h, "mem-per-cpu", "%luM", (unsigned long)((r->mem_mib + r->cpus - 1) / r->cpus));
-    } else if (per_gpu && !r->gpus && t->job->mem_mib) { /* a role without GPUs: the same amount by CPU */
+    } else if (per_gpu && !r->gpus && !r->gpus_as_given && t->job->mem_mib) { /* no GPUs: the same amount by CPU */
         putf(h, "mem-per-cpu", "%luM",
              (unsigned long)((t->job->mem_mib + t->job->cpus - 1) / t->job->cpus));
     } else {
@@ -133,50 +168,65 @@ static void put_tmp(struct header *h, const struct dt_trial_script *t, uint64_t 
 /* One role with a job or component to itself. */
 static void put_role(struct header *h, const struct dt_trial_script *t, int role)
 {
+    static const char *const node_options[] = {"sockets-per-node", "cores-per-socket", "extra-node-info",
+                                               "ntasks-per-core"};
     const struct dt_role *r = &t->shape->roles[role];
     putf(h, "ntasks", "%zu", r->count);
     putf(h, "cpus-per-task", "%zu", r->cpus);
-    if (r->nodes)
+    if (r->nodes_max > r->nodes)
+        putf(h, "nodes", "%zu-%zu", r->nodes, r->nodes_max);
+    else if (r->nodes)
         putf(h, "nodes", "%zu", r->nodes);
-    else if (role == DT_ROLE_WORKER)
-        put_as_given(h, t, "ntasks-per-node");
+    if (r->per_node)
+        putf(h, "ntasks-per-node", "%zu", r->per_node);
+    for (size_t i = 0; i < sizeof(node_options) / sizeof(*node_options); i++)
+        put_as_given(h, t, node_options[i]);
+    if (role == DT_ROLE_WORKER)
+        put_as_given(h, t, "ntasks-per-socket");
     put_memory(h, t, r);
     put_tmp(h, t, r->tmp_mib);
-    put_gpus(h, t, "gpus-per-task", r->gpus, role == DT_ROLE_WORKER);
+    put_gres(h, t, "gpus-per-task", r->gpus, r->gpus_as_given ? r->count : 0, r->nodes);
 }
 
-/* Both roles side by side: every node gets the largest share that one of them needs. */
+/* Both roles side by side: every node gets the largest share that one of them needs, as CPUs of one task; where
+ * tasks may be more than CPUs, as tasks. */
 static void put_packed(struct header *h, const struct dt_trial_script *t)
 {
     const struct dt_shape *s = t->shape;
     size_t cpus = 0, gpus = 0;
     uint64_t mem = 0, tmp = 0;
-    bool tuned_mem = false;
+    bool tuned_mem = s->roles[DT_ROLE_PS].mem_mib || s->roles[DT_ROLE_WORKER].mem_mib;
     for (size_t i = 0; i < s->nodes; i++) {
         size_t c = 0, g = 0;
         uint64_t m = 0;
         for (int r = 0; r < DT_ROLES; r++) {
             const struct dt_role *role = &s->roles[r];
             size_t k = dt_share(r, role->count, s->nodes, i);
-            c += k * role->cpus;
+            c = t->job->overcommit ? (c > role->cpus ? c : role->cpus) : c + k * role->cpus;
             g += k * role->gpus;
-            m += k * (role->mem_mib ? role->mem_mib : t->job->mem_mib);
+            m += k * (tuned_mem ? dt_role_mem(s, t->job, r) : t->job->mem_mib);
             tmp = role->tmp_mib > tmp ? role->tmp_mib : tmp;
-            tuned_mem |= role->mem_mib != 0;
         }
         cpus = c > cpus ? c : cpus;
         gpus = g > gpus ? g : gpus;
         mem = m > mem ? m : mem;
     }
     putf(h, "nodes", "%zu", s->nodes);
-    put(h, "ntasks-per-node", "1");
+    if (t->job->overcommit) /* with it Slurm counts --ntasks-per-node against CPUs, but not --ntasks */
+        putf(h, "ntasks", "%zu", s->roles[DT_ROLE_PS].count + s->roles[DT_ROLE_WORKER].count);
+    else
+        put(h, "ntasks-per-node", "1");
+    put_as_given(h, t, "sockets-per-node");
+    put_as_given(h, t, "cores-per-socket");
+    put_as_given(h, t, "extra-node-info");
     putf(h, "cpus-per-task", "%zu", cpus);
     if (tuned_mem || (given(t, "mem-per-gpu") && mem))
         putf(h, "mem", "%luM", (unsigned long)mem);
     else
         put_memory(h, t, &(struct dt_role){.cpus = 1});
     put_tmp(h, t, tmp);
-    put_gpus(h, t, "gpus-per-node", gpus, true);
+    const struct dt_role *workers = &s->roles[DT_ROLE_WORKER];
+    put_gres(h, t, "gpus-per-node", gpus, workers->gpus_as_given ? workers->count : 0, s->nodes);
 }
 
 static void put_size(struct header *h, const struct dt_trial_script *t)
@@ -184,6 +234,8 @@ static void put_size(struct header *h, const struct dt_trial_script *t)
     const struct dt_shape *s = t->shape;
     if (s->as_submitted) {
         put_class(h, t, DT_OPT_SHAPE);
+        put_as_given(h, t, "gpu-bind");
+        put_as_given(h, t, "gpu-freq");
     } else if (s->het) {
         put_role(h, t, DT_ROLE_PS);
         dt_buf_add(&h->text, "#SBATCH hetjob\n");
@@ -203,10 +255,12 @@ char *dt_trial_job_name(const struct dt_job *job, const char *study, int trial, 
 
 static void put_own(struct header *h, const struct dt_trial_script *t)
 {
+    put_as_given(h, t, "input");
     if (!t->study) {
+        static const char *const kept[] = {"output", "error", "open-mode", "requeue", "no-requeue"};
         put(h, "job-name", t->job->name);
-        put_as_given(h, t, "output");
-        put_as_given(h, t, "error");
+        for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
+            put_as_given(h, t, kept[i]);
         return;
     }
     char *name = dt_trial_job_name(t->job, t->study, t->trial, t->run);
@@ -230,7 +284,9 @@ static struct json_object *role_json(const struct dt_trial_script *t, int role)
     json_object_object_add(o, "name", json_object_new_string(dt_role_names[role]));
     json_object_object_add(o, "count", json_object_new_int64((int64_t)r->count));
     json_object_object_add(o, "cpus", json_object_new_int64((int64_t)r->cpus));
-    json_object_object_add(o, "gpus", json_object_new_int64((int64_t)r->gpus));
+    json_object_object_add(o, "gpus", json_object_new_int64((int64_t)(r->gpus_as_given ? 1 : r->gpus)));
+    if (r->gpus_as_given)
+        json_object_object_add(o, "gpus_shared", json_object_new_boolean(true));
     if (t->job->gpu_type && r->gpus)
         json_object_object_add(o, "gpu_type", json_object_new_string(t->job->gpu_type));
     return o;

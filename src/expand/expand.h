@@ -11,13 +11,20 @@
 struct dt_job {
     size_t tasks, cpus; /* cpus and gpus: of one task */
     size_t gpus;
-    char *gpu_type;       /* "k80", or NULL */
-    bool gpus_shared;     /* fewer GPUs than tasks on a node: they stay as written, for workers only */
-    bool gpus_bound;      /* the user asked for GPUs by task, so each task sees only its own */
+    size_t cpus_per_gpu;   /* --cpus-per-gpu, 0 if not given */
+    char *gpu_type;        /* "k80", or NULL */
+    bool gpus_shared;      /* no whole number of GPUs a task, or several types: they stay as written */
+    size_t gpus_total;     /* shared ones in all, from --gpus; else 0 */
+    size_t tasks_per_gpu;  /* --ntasks-per-gpu, 0 if not given */
+    bool gpus_bound;       /* each task sees only its own, as with --gpus-per-task */
     size_t tasks_per_node; /* --ntasks-per-node, 0 if not given */
+    size_t nodes, nodes_max; /* --nodes, the second of a range only; 0 if not given */
+    size_t listed;         /* nodes that --nodelist names: none of them may be left out */
+    bool nodelist;         /* --nodelist or --nodefile was given */
+    bool overcommit;       /* tasks are not counted against CPUs */
     uint64_t mem_mib;      /* of one task; 0: not given, or given for a node */
     uint64_t node_mem_mib; /* --mem; 0 if not given or 0 (all) */
-    bool nodelist; /* --nodelist was given */
+    uint64_t share_mib;    /* a task's part of node_mem_mib */
     double time; /* seconds; 0 if not given */
     char *name;  /* job name */
 };
@@ -31,7 +38,10 @@ extern const char *const dt_role_names[DT_ROLES];
 
 struct dt_role {
     size_t count, cpus, gpus;
+    bool gpus_as_given; /* GPUs that tasks share, as the user's options say; gpus is 0 */
     size_t nodes;     /* the role spreads over this many; 0: as Slurm likes */
+    size_t nodes_max; /* or up to that many; 0: not more */
+    size_t per_node;  /* tasks of a node, where the user limits them; else 0 */
     uint64_t mem_mib; /* of one task; 0: as the user's options say */
     uint64_t tmp_mib; /* of a node; 0 likewise */
 };
@@ -47,12 +57,15 @@ struct dt_shape {
  * tasks workers. x has space->n values. */
 void dt_config_submitted(const struct dt_spec *spec, const struct dt_space *space,
                          const struct dt_job *job, double *x);
-/* The shape of a configuration. With a cluster it also chooses `nodes`; without (NULL) it takes 1. */
+/* The shape of a configuration. Nodes: as many as the user asked for where they can hold it, else the next number
+ * that can; of two roles on one job the fewest. Without a cluster (NULL) anything fits. */
 void dt_shape_make(const struct dt_space *space, const double *x, const struct dt_job *job,
                    const struct dt_cluster *cluster, struct dt_shape *shape);
 /* Why the cluster can never run it, or NULL: the same text for the same kind of reason. */
 const char *dt_shape_why_not(const struct dt_shape *shape, const struct dt_job *job,
                              const struct dt_cluster *cluster);
+/* Memory of one task for a sum over roles: its own, else the user's, else the other role's. 0: unknown. */
+uint64_t dt_role_mem(const struct dt_shape *shape, const struct dt_job *job, int role);
 /* How many tasks of a role node i of n gets: servers fill from the first node, workers from the last, so that the
  * odd ones do not meet on one node. */
 size_t dt_share(int role, size_t count, size_t n, size_t i);

@@ -132,9 +132,16 @@ struct dt_space *dt_space_generate(struct dt_space_source *source, const char **
     double *rows = NULL;
     size_t nrows = 0;
     struct dt_space *space = NULL;
-    if (!spec->candidates || read_candidates(spec->candidates, params, n, &rows, &nrows, e) == 0)
+    const char *place = spec->constraints_place;
+    if (spec->candidates && read_candidates(spec->candidates, params, n, &rows, &nrows, e) < 0) {
+        place = spec->candidates_place;
+        dt_fail_at(e, "candidates");
+    } else {
         space = dt_space_new(params, n, &spec->constraints, facts,
                              source->cluster ? DT_CLUSTER_FACTS : 0, why_not, source, rows, nrows, e);
+    }
+    if (!space && place)
+        dt_fail_at(e, "%s", place);
     free(rows);
     for (size_t i = 0; i < n; i++)
         dt_param_free(&params[i]);

@@ -1,4 +1,5 @@
 #include "expand/expand.h"
+#include "launch/launch.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -18,6 +19,10 @@ static int count_of(const struct dt_submission *s, const char *name, size_t *out
     if (!o || !o->value)
         return 0;
     char *end;
+    if (strcmp(name, "nodes") == 0 && o->value[0] == '-') { /* "-4": up to four */
+        *out = 1;
+        return 0;
+    }
     unsigned long long n = strtoull(o->value, &end, 10);
     if ((*end == 'k' || *end == 'K') && n < 10000000) {
         n *= 1024;
@@ -72,31 +77,70 @@ static size_t gres_gpus(const char *gres, char **type)
     return n;
 }
 
-static void read_gpus(const struct dt_submission *s, struct dt_job *job, size_t per_node_tasks)
+/* "k80:2,p100:1", or "gpu:k80:2,gpu:p100:1" of --gres: more than one type. */
+static bool mixed_types(const char *text, bool gres)
 {
-    const char *per_task = value_of(s, "gpus-per-task"), *per_node = value_of(s, "gpus-per-node");
-    const char *total = value_of(s, "gpus"), *gres = value_of(s, "gres");
-    size_t n = 0, over = 1;
-    if (per_task) {
-        n = gpu_count(per_task, &job->gpu_type);
-        job->gpus_bound = true;
-    } else if (per_node) {
-        n = gpu_count(per_node, &job->gpu_type);
-        over = per_node_tasks;
-    } else if (total) {
-        n = gpu_count(total, &job->gpu_type);
-        over = job->tasks;
-    } else if (gres) {
-        n = gres_gpus(gres, &job->gpu_type);
-        over = per_node_tasks;
-    }
-    job->gpus = n / over;
-    job->gpus_shared = n > 0 && (n < over || n % over != 0);
-    if (job->gpus_shared)
-        job->gpus = 0;
+    const char *first = gres ? strstr(text, "gpu") : text;
+    return first && strstr(first, gres ? ",gpu" : ",");
 }
 
-static int read_memory(const struct dt_submission *s, struct dt_job *job, struct dt_error *e)
+/* --gpu-bind that leaves each task its own GPUs, though they were not asked for by task. */
+static bool binds_apart(const char *bind)
+{
+    return bind && (strstr(bind, "single:") || strstr(bind, "per_task:") || strstr(bind, "map_gpu:") ||
+                    strstr(bind, "mask_gpu:"));
+}
+
+struct gpu_share {
+    size_t gpus, tasks; /* so many GPUs for so many tasks */
+};
+
+static struct gpu_share read_gpus(const struct dt_submission *s, struct dt_job *job, size_t per_node_tasks,
+                                  size_t sockets)
+{
+    static const char *const names[] = {"gpus-per-task", "gpus-per-node", "gpus-per-socket", "gpus", "gres"};
+    const struct gpu_share over[] = {{1, 1}, {1, per_node_tasks}, {sockets ? sockets : 1, per_node_tasks},
+                                     {1, job->tasks}, {1, per_node_tasks}};
+    const char *bind = value_of(s, "gpu-bind");
+    struct gpu_share g = {0, 1};
+    bool mixed = false;
+    for (int i = 0; i < 5 && g.gpus == 0; i++) {
+        const char *value = value_of(s, names[i]);
+        if (!value)
+            continue;
+        size_t n = i == 4 ? gres_gpus(value, &job->gpu_type) : gpu_count(value, &job->gpu_type);
+        g = (struct gpu_share){n * over[i].gpus, over[i].tasks};
+        mixed = n > 0 && mixed_types(value, i == 4);
+        job->gpus_bound = n > 0 && (i == 0 ? !bind || !strstr(bind, "none") : binds_apart(bind));
+        job->gpus_total = i == 3 ? n : 0;
+    }
+    if (job->tasks_per_gpu)
+        g = (struct gpu_share){1, job->tasks_per_gpu};
+    job->gpus = g.gpus / g.tasks;
+    job->gpus_shared = g.gpus > 0 && (g.gpus % g.tasks != 0 || mixed || job->tasks_per_gpu);
+    const char *gres = value_of(s, "gres");
+    if (gres && g.gpus == 0) /* parts of GPUs */
+        job->gpus_shared = strstr(gres, "shard") || strstr(gres, "mps");
+    if (job->gpus_shared) {
+        job->gpus = 0;
+        job->gpus_bound = false;
+    } else {
+        job->gpus_total = 0;
+    }
+    if (mixed) {
+        free(job->gpu_type);
+        job->gpu_type = NULL;
+    }
+    return g;
+}
+
+static size_t part_of(size_t whole, struct gpu_share g)
+{
+    size_t part = whole * g.gpus / g.tasks;
+    return part ? part : 1;
+}
+
+static int read_memory(const struct dt_submission *s, struct dt_job *job, struct gpu_share g, struct dt_error *e)
 {
     static const char *const names[] = {"mem", "mem-per-cpu", "mem-per-gpu"};
     for (int i = 0; i < 3; i++) {
@@ -113,31 +157,71 @@ static int read_memory(const struct dt_submission *s, struct dt_job *job, struct
         if (i == 0)
             job->node_mem_mib = mib;
         else
-            job->mem_mib = mib * (i == 1 ? job->cpus : job->gpus);
+            job->mem_mib = i == 1 ? mib * job->cpus : g.gpus && mib ? part_of(mib, g) : 0;
     }
+    return 0;
+}
+
+/* The nodes of --nodelist; 0 where it is the name of a file. */
+static size_t listed_nodes(const char *list)
+{
+    struct dt_strv names = DT_STRV_INIT;
+    size_t n = 0;
+    if (list && !strchr(list, '/') && dt_hostlist_expand(list, &names, NULL) == 0)
+        n = names.n;
+    dt_strv_free(&names);
+    return n;
+}
+
+/* Nodes and tasks; returns the tasks of a node through *per_node. */
+static int read_tasks(const struct dt_submission *s, struct dt_job *job, size_t *per_node, struct dt_error *e)
+{
+    size_t gpus = 0;
+    if (count_of(s, "ntasks", &job->tasks, e) < 0 || count_of(s, "nodes", &job->nodes, e) < 0 ||
+        count_of(s, "ntasks-per-node", &job->tasks_per_node, e) < 0 ||
+        count_of(s, "ntasks-per-gpu", &job->tasks_per_gpu, e) < 0)
+        return -1;
+    if (!job->tasks_per_gpu && count_of(s, "ntasks-per-tres", &job->tasks_per_gpu, e) < 0)
+        return -1;
+    const char *nodes = value_of(s, "nodes"), *total = value_of(s, "gpus");
+    const char *dash = nodes ? strchr(nodes, '-') : NULL;
+    job->nodes_max = dash ? strtoul(dash + 1, NULL, 10) : 0;
+    job->listed = listed_nodes(value_of(s, "nodelist"));
+    job->nodelist = dt_submission_get(s, "nodelist") || dt_submission_get(s, "nodefile");
+    job->overcommit = dt_submission_get(s, "overcommit") != NULL;
+    if (job->tasks_per_gpu && total) {
+        char *type = NULL;
+        gpus = gpu_count(total, &type);
+        free(type);
+    }
+    if (!job->tasks && gpus) /* as sbatch itself reckons */
+        job->tasks = gpus * job->tasks_per_gpu;
+    *per_node = job->tasks_per_node;
+    if (!job->tasks)
+        job->tasks = (job->nodes ? job->nodes : 1) * (*per_node ? *per_node : 1);
+    if (!*per_node)
+        *per_node = job->nodes ? (job->tasks + job->nodes - 1) / job->nodes : job->tasks;
     return 0;
 }
 
 int dt_job_read(const struct dt_submission *s, struct dt_job *job, struct dt_error *e)
 {
-    size_t tasks, nodes, per_node, per_gpu;
+    size_t per_node, sockets;
     *job = (struct dt_job){0};
-    if (count_of(s, "ntasks", &tasks, e) < 0 || count_of(s, "nodes", &nodes, e) < 0 ||
-        count_of(s, "ntasks-per-node", &per_node, e) < 0 ||
-        count_of(s, "cpus-per-task", &job->cpus, e) < 0 ||
-        count_of(s, "cpus-per-gpu", &per_gpu, e) < 0)
+    if (read_tasks(s, job, &per_node, e) < 0 || count_of(s, "cpus-per-task", &job->cpus, e) < 0 ||
+        count_of(s, "cpus-per-gpu", &job->cpus_per_gpu, e) < 0 ||
+        count_of(s, "sockets-per-node", &sockets, e) < 0)
         return -1;
-    job->tasks_per_node = per_node;
-    job->tasks = tasks ? tasks : (nodes ? nodes : 1) * (per_node ? per_node : 1);
-    if (!per_node)
-        per_node = nodes ? (job->tasks + nodes - 1) / nodes : job->tasks;
-    read_gpus(s, job, per_node);
+    struct gpu_share gpus = read_gpus(s, job, per_node, sockets);
+    if (job->cpus || !gpus.gpus)
+        job->cpus_per_gpu = 0;
     if (!job->cpus)
-        job->cpus = per_gpu && job->gpus ? per_gpu * job->gpus : 1;
-    if (read_memory(s, job, e) < 0) {
+        job->cpus = job->cpus_per_gpu ? part_of(job->cpus_per_gpu, gpus) : 1;
+    if (read_memory(s, job, gpus, e) < 0) {
         dt_job_free(job);
         return -1;
     }
+    job->share_mib = job->node_mem_mib / per_node;
     const struct dt_option *time = dt_submission_get(s, "time");
     if (time && time->value && dt_parse_time(time->value, &job->time) < 0) {
         char *place = dt_option_place(s, time);
@@ -147,7 +231,6 @@ int dt_job_read(const struct dt_submission *s, struct dt_job *job, struct dt_err
         dt_job_free(job);
         return -1;
     }
-    job->nodelist = dt_submission_get(s, "nodelist") != NULL;
     const char *name = value_of(s, "job-name");
     const char *base = s->script_path ? strrchr(s->script_path, '/') : NULL;
     if (!name && s->script_path && strcmp(s->script_path, "--wrap") == 0)

@@ -8,6 +8,14 @@ const char *const dt_role_names[DT_ROLES] = {"ps", "worker"};
 
 /* ---- from a configuration to roles ---- */
 
+static bool tuned(const struct dt_space *space, const char *role, const char *what)
+{
+    char *name = dt_xasprintf("%s_%s", role, what);
+    bool found = dt_space_index(space, name) >= 0;
+    free(name);
+    return found;
+}
+
 static struct dt_role role_of(const struct dt_space *space, const double *x, const struct dt_job *job,
                               int role)
 {
@@ -27,8 +35,11 @@ static struct dt_role role_of(const struct dt_space *space, const double *x, con
         value[i] = dt_space_value(space, x, name, budget[i].fallback);
         free(name);
     }
-    r.cpus = (size_t)value[0];
     r.gpus = (size_t)value[1];
+    r.cpus = (size_t)value[0];
+    if (job->cpus_per_gpu && r.gpus && !tuned(space, prefix, "cpus"))
+        r.cpus = job->cpus_per_gpu * r.gpus;
+    r.gpus_as_given = role == DT_ROLE_WORKER && job->gpus_shared && !tuned(space, prefix, "gpus");
     r.nodes = (size_t)value[2];
     r.mem_mib = (uint64_t)value[3];
     r.tmp_mib = (uint64_t)value[4];
@@ -78,11 +89,20 @@ size_t dt_share(int role, size_t count, size_t n, size_t i)
     return count / n + (place < count % n);
 }
 
-/* Tasks of a role that a node of the class holds. */
-static size_t fit(const struct dt_role *r, int role, const struct dt_job *job,
-                  const struct dt_node_class *k)
+uint64_t dt_role_mem(const struct dt_shape *s, const struct dt_job *job, int role)
 {
-    size_t n = r->cpus ? k->cpus / r->cpus : SIZE_MAX;
+    const struct dt_role *r = &s->roles[role], *other = &s->roles[1 - role];
+    if (r->mem_mib)
+        return r->mem_mib;
+    return job->mem_mib ? job->mem_mib : job->share_mib ? job->share_mib : other->mem_mib;
+}
+
+/* Tasks of a role that a node of the class holds. */
+static size_t fit(const struct dt_role *r, const struct dt_job *job, const struct dt_node_class *k)
+{
+    size_t n = r->cpus ? k->cpus / r->cpus : UINT32_MAX;
+    if (n && job->overcommit)
+        n = UINT32_MAX;
     if (r->gpus)
         n = k->gpus / r->gpus < n ? k->gpus / r->gpus : n;
     if (r->mem_mib)
@@ -93,8 +113,6 @@ static size_t fit(const struct dt_role *r, int role, const struct dt_job *job,
         n = 0;
     if (r->tmp_mib > k->tmp_mib)
         n = 0;
-    if (role == DT_ROLE_WORKER && job->tasks_per_node && job->tasks_per_node < n)
-        n = job->tasks_per_node;
     return n;
 }
 
@@ -102,24 +120,28 @@ static size_t fit(const struct dt_role *r, int role, const struct dt_job *job,
 static bool take(const struct dt_role *r, int role, const struct dt_job *job,
                  const struct dt_cluster *c, size_t *left, bool largest_first)
 {
-    size_t tasks = r->count, used = 0;
-    size_t share = r->nodes ? (r->count + r->nodes - 1) / r->nodes : 0;
-    for (size_t j = 0; j < c->n && tasks; j++) {
+    size_t tasks = r->count, nodes = r->nodes, used = 0;
+    size_t share = nodes ? (tasks + nodes - 1) / nodes : 0;
+    for (size_t j = 0; j < c->n && (tasks || nodes); j++) {
         size_t i = largest_first ? j : c->n - 1 - j;
-        size_t per_node = fit(r, role, job, &c->classes[i]);
+        size_t per_node = fit(r, job, &c->classes[i]);
+        if (role == DT_ROLE_WORKER && job->tasks_per_node && job->tasks_per_node < per_node)
+            per_node = job->tasks_per_node;
         if (share)
             per_node = per_node >= share ? share : 0;
         if (!per_node)
             continue;
-        size_t need = (tasks + per_node - 1) / per_node;
+        size_t need = share ? nodes : (tasks + per_node - 1) / per_node;
         size_t n = need < left[i] ? need : left[i];
         left[i] -= n;
         used += n;
+        nodes -= share ? n : 0;
         tasks -= n * per_node < tasks ? n * per_node : tasks;
     }
-    return tasks == 0 && (!c->max_nodes || used <= c->max_nodes);
+    return tasks == 0 && nodes == 0 && (!c->max_nodes || used <= c->max_nodes);
 }
 
+/* Each role on nodes of its own. */
 static bool fits_apart(const struct dt_shape *s, const struct dt_job *job, const struct dt_cluster *c)
 {
     bool ok = false;
@@ -140,15 +162,16 @@ static bool fits_on(size_t n, const struct dt_shape *s, const struct dt_job *job
                     const struct dt_cluster *c)
 {
     struct dt_role most = {.cpus = 0};
+    bool tuned_mem = s->roles[DT_ROLE_PS].mem_mib || s->roles[DT_ROLE_WORKER].mem_mib;
     for (size_t i = 0; i < n; i++) {
         size_t cpus = 0, gpus = 0;
         uint64_t mem = 0, tmp = 0;
         for (int r = 0; r < DT_ROLES; r++) {
             const struct dt_role *role = &s->roles[r];
             size_t k = dt_share(r, role->count, n, i);
-            cpus += k * role->cpus;
+            cpus = job->overcommit ? (cpus > role->cpus ? cpus : role->cpus) : cpus + k * role->cpus;
             gpus += k * role->gpus;
-            mem += k * (role->mem_mib ? role->mem_mib : job->mem_mib);
+            mem += k * (tuned_mem ? dt_role_mem(s, job, r) : job->mem_mib);
             tmp = role->tmp_mib > tmp ? role->tmp_mib : tmp;
         }
         most.cpus = cpus > most.cpus ? cpus : most.cpus;
@@ -161,9 +184,64 @@ static bool fits_on(size_t n, const struct dt_shape *s, const struct dt_job *job
         return false;
     size_t nodes = 0;
     for (size_t i = 0; i < c->n; i++)
-        if (fit(&most, DT_ROLE_PS, job, &c->classes[i]) >= 1)
+        if (fit(&most, job, &c->classes[i]) >= 1)
             nodes += c->classes[i].count;
     return nodes >= n && (!c->max_nodes || n <= c->max_nodes);
+}
+
+static bool fits_with(size_t nodes, struct dt_shape *s, const struct dt_job *job, const struct dt_cluster *c)
+{
+    bool both = s->roles[DT_ROLE_PS].count && s->roles[DT_ROLE_WORKER].count;
+    if (!c)
+        return true;
+    if (both && !s->het)
+        return fits_on(nodes, s, job, c);
+    s->roles[DT_ROLE_WORKER].nodes = nodes;
+    return fits_apart(s, job, c);
+}
+
+/* The number of nodes that can hold it: `wanted`, else the next larger one, else the next smaller one; 0: none.
+ * Never more than there are tasks, never less than `least`. */
+static size_t choose_nodes(size_t wanted, size_t least, size_t tasks, struct dt_shape *s,
+                           const struct dt_job *job, const struct dt_cluster *c)
+{
+    size_t most = c ? dt_cluster_nodes(c) : tasks;
+    most = most < tasks ? most : tasks;
+    for (size_t n = wanted; n <= most; n++)
+        if (fits_with(n, s, job, c))
+            return n;
+    for (size_t n = wanted < most ? wanted : most; n >= least && n > 0; n--)
+        if (fits_with(n, s, job, c))
+            return n;
+    return 0;
+}
+
+static size_t at_least(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Workers on nodes of their own: where the user says how many nodes, or how many tasks a node, that holds. */
+static void spread_workers(struct dt_shape *s, const struct dt_job *job, const struct dt_cluster *c)
+{
+    struct dt_role *w = &s->roles[DT_ROLE_WORKER];
+    size_t cap = job->tasks_per_node, least = job->listed;
+    if (w->nodes) { /* tuned */
+        w->nodes = w->nodes < w->count ? w->nodes : w->count;
+        return;
+    }
+    if (cap)
+        least = at_least(least, (w->count + cap - 1) / cap);
+    size_t wanted = at_least(least, cap ? 0 : job->nodes < w->count ? job->nodes : w->count);
+    if ((!cap && !job->nodes && !job->listed) || !w->count)
+        return;
+    w->nodes = choose_nodes(wanted, least ? least : 1, w->count, s, job, c);
+    if (!w->nodes)
+        w->nodes = least; /* which is too few or too many: the reason is found later */
+    if (cap && w->nodes)
+        w->per_node = (w->count + w->nodes - 1) / w->nodes;
+    else if (w->nodes && w->nodes < job->nodes_max)
+        w->nodes_max = job->nodes_max < w->count ? job->nodes_max : w->count;
 }
 
 void dt_shape_make(const struct dt_space *space, const double *x, const struct dt_job *job,
@@ -172,21 +250,23 @@ void dt_shape_make(const struct dt_space *space, const double *x, const struct d
     *s = (struct dt_shape){0};
     for (int r = 0; r < DT_ROLES; r++)
         s->roles[r] = role_of(space, x, job, r);
-    bool both = s->roles[DT_ROLE_PS].count && s->roles[DT_ROLE_WORKER].count;
+    struct dt_role *ps = &s->roles[DT_ROLE_PS], *workers = &s->roles[DT_ROLE_WORKER];
     const char *layout = dt_space_label(space, x, "layout");
-    s->het = both && layout && strcmp(layout, "het") == 0;
-    if (s->het || !both)
+    s->het = ps->count && workers->count && layout && strcmp(layout, "het") == 0;
+    ps->nodes = ps->nodes < ps->count ? ps->nodes : ps->count;
+    if (s->het || !ps->count || !workers->count) {
+        spread_workers(s, job, cluster);
         return;
-    size_t given = s->roles[0].nodes > s->roles[1].nodes ? s->roles[0].nodes : s->roles[1].nodes;
-    size_t tasks = s->roles[0].count + s->roles[1].count;
-    size_t most = cluster ? dt_cluster_nodes(cluster) : 1;
+    }
+    size_t tasks = ps->count + workers->count, given = at_least(ps->nodes, workers->nodes);
     if (given) {
+        given = given < tasks ? given : tasks;
         s->nodes = !cluster || fits_on(given, s, job, cluster) ? given : 0;
         return;
     }
-    for (size_t n = 1; n <= most && n <= tasks && !s->nodes; n++)
-        if (!cluster || fits_on(n, s, job, cluster))
-            s->nodes = n;
+    size_t wanted = job->tasks_per_node ? 1 : job->nodes < tasks ? job->nodes : tasks;
+    s->nodes = choose_nodes(at_least(at_least(wanted, job->listed), 1), at_least(job->listed, 1), tasks, s, job,
+                            cluster);
 }
 
 const char *dt_shape_why_not(const struct dt_shape *s, const struct dt_job *job,
@@ -195,6 +275,10 @@ const char *dt_shape_why_not(const struct dt_shape *s, const struct dt_job *job,
     bool both = s->roles[DT_ROLE_PS].count && s->roles[DT_ROLE_WORKER].count;
     if (s->roles[DT_ROLE_WORKER].count == 0)
         return "a job without workers does no work";
+    if (s->het && job->nodelist)
+        return "layout het: every component would demand all the nodes of --nodelist, and they never share one";
+    if (!both && job->listed > s->roles[DT_ROLE_WORKER].count)
+        return "workers: fewer than the nodes of --nodelist, which the job must all have";
     if (!c)
         return NULL;
     if (s->het)
@@ -203,10 +287,5 @@ const char *dt_shape_why_not(const struct dt_shape *s, const struct dt_job *job,
                    : "layout het: too few or too small nodes (components never share a node)";
     if (both)
         return s->nodes ? NULL : "layout packed: more CPUs, memory or GPUs than the nodes have";
-    size_t *left = dt_xcalloc(c->n, sizeof(*left));
-    for (size_t i = 0; i < c->n; i++)
-        left[i] = c->classes[i].count;
-    bool ok = take(&s->roles[DT_ROLE_WORKER], DT_ROLE_WORKER, job, c, left, true);
-    free(left);
-    return ok ? NULL : "workers: more CPUs, memory or GPUs than the nodes have";
+    return fits_apart(s, job, c) ? NULL : "workers: more CPUs, memory or GPUs than the nodes have";
 }

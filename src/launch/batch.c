@@ -25,7 +25,9 @@ struct batch {
     struct json_object *plan;
     char *dir, *self;
     char *script;      /* path of the user's script */
-    int64_t tuner_job; /* 0: nobody to tell */
+    int64_t tuner_job; /* at the time of the submission; 0: nobody to tell */
+    bool told;         /* it was told to end before its script had ended */
+    bool orphan;       /* it ends since the tuning job is gone */
     struct dt_strv env;
     double start;
     pid_t child;
@@ -64,14 +66,29 @@ int dt_tuner_gone_main(int argc, char **argv)
     return gone ? 0 : 1;
 }
 
+/* The tuning job that looks after the study now: a resumed study has another. The tuner keeps it in the study's folder,
+ * two levels above the trial's. */
+static int64_t tuner_now(const struct batch *b)
+{
+    char *path = dt_xasprintf("%s/../../tuner.json", b->dir);
+    char *text = b->tuner_job ? dt_read_file(path, 4096, NULL, NULL) : NULL;
+    struct json_object *o = text ? dt_json_parse(text, path, NULL) : NULL;
+    int64_t id = dt_json_int(o, "job", b->tuner_job);
+    json_object_put(o);
+    free(text);
+    free(path);
+    return id;
+}
+
 /* In a process of its own: libslurm ends the process where it cannot read its configuration. */
 static bool tuner_is_gone(const struct batch *b)
 {
     struct dt_proc_result r;
     char id[32];
-    if (!b->tuner_job)
+    int64_t tuner = tuner_now(b);
+    if (!tuner)
         return false;
-    snprintf(id, sizeof(id), "%lld", (long long)b->tuner_job);
+    snprintf(id, sizeof(id), "%lld", (long long)tuner);
     char *argv[] = {b->self, "--tuner-gone", id, NULL};
     if (dt_proc_run(argv, NULL, TUNER_WAIT, &r, NULL) < 0)
         return false;
@@ -86,9 +103,10 @@ static void tell_tuner(const struct batch *b)
 {
     struct dt_proc_result r;
     char id[32];
-    if (!b->tuner_job)
+    int64_t tuner = tuner_now(b);
+    if (!tuner)
         return;
-    snprintf(id, sizeof(id), "%lld", (long long)b->tuner_job);
+    snprintf(id, sizeof(id), "%lld", (long long)tuner);
     char *argv[] = {"scancel", "--batch", "--signal=USR1", id, NULL};
     if (dt_proc_run(argv, NULL, TUNER_WAIT, &r, NULL) == 0) /* the tuner looks by itself, too */
         dt_proc_result_free(&r);
@@ -114,7 +132,8 @@ static int read_carrier(struct batch *b, const char *path, struct dt_error *e)
         b->dir = dt_launch_dir(b->plan, environ);
         b->script = dt_xasprintf("%s/script", b->dir);
         b->tuner_job = dt_json_int(b->plan, "tuner_job", 0);
-        rc = tuner_is_gone(b) ? dt_fail(e, "nothing was started") : dt_mkdirs(b->dir, e);
+        b->orphan = tuner_is_gone(b);
+        rc = b->orphan ? dt_fail(e, "nothing was started") : dt_mkdirs(b->dir, e);
         if (rc == 0)
             rc = dt_write_file(b->script, c.script, strlen(c.script), 0700, e);
     }
@@ -268,7 +287,7 @@ static int start_script(struct batch *b, char **args, struct dt_error *e)
 }
 
 /* Waits for the script's end, passing on signals. Returns its status as waitpid() gives it. */
-static int wait_for_script(struct batch *b, bool *orphan)
+static int wait_for_script(struct batch *b)
 {
     sigset_t set = our_signals();
     double look = b->tuner_job ? dt_monotonic() + TUNER_LOOK : INFINITY;
@@ -280,14 +299,15 @@ static int wait_for_script(struct batch *b, bool *orphan)
             return status;
         if (sig > 0 && sig != SIGCHLD)
             kill(b->child, sig);
+        b->told |= sig == SIGTERM;
         if (dt_monotonic() < look)
             continue;
         look = dt_monotonic() + TUNER_LOOK;
-        if (!*orphan && tuner_is_gone(b)) {
-            *orphan = true;
+        if (!b->orphan && tuner_is_gone(b)) {
+            b->orphan = true;
             kill(b->child, SIGTERM);
             look = dt_monotonic() + TUNER_LOOK;
-        } else if (*orphan) {
+        } else if (b->orphan) {
             kill(b->child, SIGKILL);
         }
     }
@@ -330,6 +350,10 @@ static int write_end(const struct batch *b, int code, int sig, struct dt_error *
     json_object_object_add(o, "end", json_object_new_double(dt_now()));
     json_object_object_add(o, "exit_code", json_object_new_int(code));
     json_object_object_add(o, "signal", json_object_new_int(sig));
+    if (b->told)
+        json_object_object_add(o, "told", json_object_new_boolean(true));
+    if (b->orphan)
+        json_object_object_add(o, "orphan", json_object_new_boolean(true));
     if (code) /* a script that went on after a failed launch has dealt with it */
         add_failed(b, o);
     return write_json(b, "end.json", o, e);
@@ -337,15 +361,14 @@ static int write_end(const struct batch *b, int code, int sig, struct dt_error *
 
 static int run_script(struct batch *b, char **args, struct dt_error *e)
 {
-    bool orphan = false;
     int rc = 1, sig = 0;
     if (start_script(b, args, e) < 0) {
         fprintf(stderr, "dt-launch: %s\n", e->text);
         rc = 126;
     } else {
-        int status = wait_for_script(b, &orphan);
+        int status = wait_for_script(b);
         sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-        rc = orphan ? 1 : sig ? 128 + sig : WEXITSTATUS(status);
+        rc = b->orphan ? 1 : sig ? 128 + sig : WEXITSTATUS(status);
     }
     if (write_end(b, rc, sig, e) < 0)
         fprintf(stderr, "dt-launch: %s\n", e->text);
@@ -380,6 +403,8 @@ int dt_batch_main(int argc, char **argv)
         rc = run_script(&b, argv + 1, &e);
     else
         fprintf(stderr, "dt-launch: %s\n", e.text);
+    if (b.orphan && !b.child) /* so that a resumed study does not take it for a failure */
+        write_end(&b, rc, 0, &e);
     dt_error_clear(&e);
     json_object_put(b.plan);
     dt_strv_free(&b.env);

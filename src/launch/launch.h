@@ -19,6 +19,7 @@ struct dt_launch_role {
     char *name;
     int count, cpus, gpus; /* cpus and gpus of one task */
     char *gpu_type;        /* or NULL */
+    bool gpus_shared;      /* its tasks share all the GPUs of the job */
     int group;             /* het component; 0 in a plain job */
     bool background;       /* serves the others: is ended when they are done (ps) */
 };
@@ -41,6 +42,7 @@ struct dt_launch_task {
 struct dt_launch_plan {
     struct json_object *json; /* the trial, as in DT_PLAN; an empty object outside a trial; owned */
     bool in_trial, het, bind_gpus;
+    bool overcommit;  /* tasks are not counted against CPUs */
     bool share_cores; /* steps must overlap: whole cores for every task would not fit */
     int submitted_tasks;
     char *dir; /* where logs and results go, absolute */

@@ -178,6 +178,7 @@ static int read_roles(struct dt_launch_plan *p, struct dt_error *e)
             .cpus = (int)cpus,
             .gpus = (int)gpus,
             .gpu_type = type ? dt_xstrdup(type) : NULL,
+            .gpus_shared = dt_json_bool(o, "gpus_shared", false),
             .group = p->het ? (int)i : 0,
         };
     }
@@ -269,8 +270,8 @@ struct room {
 static bool fits(const struct dt_launch_plan *p, const struct room *room,
                  const struct dt_launch_role *r, size_t node)
 {
-    return p->nodes[node].group == r->group && room->cpus[node] >= r->cpus &&
-           (p->nodes[node].gpus < 0 || room->gpus[node] >= r->gpus);
+    return p->nodes[node].group == r->group && (p->overcommit || room->cpus[node] >= r->cpus) &&
+           (p->nodes[node].gpus < 0 || r->gpus_shared || room->gpus[node] >= r->gpus);
 }
 
 /* Every task to a node with the fewest of its role, and of those the emptiest. */
@@ -292,7 +293,7 @@ static int spread(const struct dt_launch_plan *p, struct room *room, const struc
                 r->name, k + 1, r->count, r->cpus, r->gpus ? " and its GPUs" : "");
         room->counts[best]++;
         room->cpus[best] -= r->cpus;
-        room->gpus[best] -= r->gpus;
+        room->gpus[best] -= r->gpus_shared ? 0 : r->gpus;
     }
     return 0;
 }
@@ -425,6 +426,7 @@ static int read_all(struct dt_launch_plan *p, char *const *env, struct dt_error 
         return -1;
     p->dir = dt_launch_dir(p->json, env);
     p->submitted_tasks = (int)dt_json_int(p->json, "submitted_tasks", 0);
+    p->overcommit = dt_launch_getenv(env, "SLURM_OVERCOMMIT") != NULL;
     p->bind_gpus = strcmp(dt_json_str(p->json, "gpu_bind", "none"), "task") == 0;
     p->het = text ? strcmp(dt_json_str(p->json, "layout", "packed"), "het") == 0 : groups == 2;
     if (!text)

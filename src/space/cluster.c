@@ -85,6 +85,16 @@ size_t dt_cluster_nodes(const struct dt_cluster *c)
     return n;
 }
 
+bool dt_cluster_has_fact(const char *name)
+{
+    struct dt_fact facts[DT_CLUSTER_FACTS];
+    bool found = false;
+    dt_cluster_facts(&(struct dt_cluster){0}, facts);
+    for (size_t i = 0; i < DT_CLUSTER_FACTS; i++)
+        found |= strcmp(facts[i].name, name) == 0;
+    return found;
+}
+
 void dt_cluster_facts(const struct dt_cluster *c, struct dt_fact facts[DT_CLUSTER_FACTS])
 {
     double cpus = 0, gpus = 0, node_cpus = 0, node_mem = 0, node_gpus = 0;

@@ -28,5 +28,6 @@ size_t dt_cluster_nodes(const struct dt_cluster *c);
 /* Constants that constraints may use: cluster_nodes, cluster_cpus, cluster_gpus, node_cpus, node_mem, node_gpus. */
 #define DT_CLUSTER_FACTS 6
 void dt_cluster_facts(const struct dt_cluster *c, struct dt_fact facts[DT_CLUSTER_FACTS]);
+bool dt_cluster_has_fact(const char *name);
 
 #endif

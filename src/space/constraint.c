@@ -1,5 +1,6 @@
 #include "space/space.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <muParserDLL.h>
 #include <stdlib.h>
@@ -77,6 +78,25 @@ static char *without_labels(const char *text, const struct dt_param *params, siz
     return dt_buf_take(&b);
 }
 
+static bool is_name(const char *token, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(token, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static void unknown_name(const char *token, const char *const *names, size_t n, struct dt_error *e)
+{
+    struct dt_strv all = DT_STRV_INIT;
+    for (size_t i = 0; i < n; i++)
+        dt_strv_add(&all, names[i]);
+    char *list = dt_strv_join(&all, ", ");
+    dt_fail(e, "unexpected word \"%s\"; the names here are %s; and, or, not are &&, ||, !", token, list);
+    free(list);
+    dt_strv_free(&all);
+}
+
 static int explain(struct dt_constraint *c, const struct dt_param *params, size_t n,
                    const struct dt_fact *facts, size_t nfacts, struct dt_error *e)
 {
@@ -89,6 +109,8 @@ static int explain(struct dt_constraint *c, const struct dt_param *params, size_
     const char *near = token && *token ? dt_nearest(token, names, n + nfacts) : NULL;
     if (near && strcmp(near, token) != 0)
         dt_fail(e, "unknown name \"%s\"; did you mean \"%s\"?", token, near);
+    else if (token && (isalpha((unsigned char)*token) || *token == '_') && !is_name(token, names, n + nfacts))
+        unknown_name(token, names, n + nfacts, e);
     else
         dt_fail(e, "%s", mupGetErrorMsg(c->parser));
     free(names);
@@ -131,6 +153,11 @@ static int try_out(struct dt_constraint *c, const char *expr, const struct dt_pa
     return 0;
 }
 
+static double is_zero(double x)
+{
+    return x == 0;
+}
+
 struct dt_constraint *dt_constraint_new(const char *text, const struct dt_param *params, size_t n,
                                         const struct dt_fact *facts, size_t nfacts, struct dt_error *e)
 {
@@ -157,6 +184,7 @@ struct dt_constraint *dt_constraint_new(const char *text, const struct dt_param 
     }
     for (size_t i = 0; i < nfacts; i++)
         mupDefineConst(c->parser, facts[i].name, facts[i].value);
+    mupDefineInfixOprt(c->parser, "!", is_zero, 1);
     mupDefineOprt(c->parser, "%", fmod, 6 /* as * and / */, muOPRT_ASCT_LEFT, 1);
     int rc = try_out(c, expr, params, n, facts, nfacts, e);
     free(expr);

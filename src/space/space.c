@@ -95,14 +95,19 @@ static void enumerate(struct dt_space *s)
     free(x);
 }
 
-static int refuse_empty(const struct dt_space *s, struct dt_error *e)
+static int refuse_empty(const struct dt_space *s, const struct dt_fact *facts, size_t nfacts, struct dt_error *e)
 {
+    struct dt_buf known = DT_BUF_INIT;
+    for (size_t i = 0; i < nfacts; i++)
+        dt_buf_addf(&known, "%s%s %.0f%s", i ? ", " : " (", facts[i].name, facts[i].value,
+                    i + 1 < nfacts ? "" : ")");
     struct dt_buf b = DT_BUF_INIT;
     for (size_t i = 0; i < s->nexclusions; i++)
         dt_buf_addf(&b, "%s%zu excluded by \"%s\"", i ? ", " : "", s->exclusions[i].count,
                     s->exclusions[i].reason);
-    dt_fail(e, "the search space is empty: %s; widen the ranges or loosen the constraints",
-            b.s ? b.s : "no candidate");
+    dt_fail(e, "the search space is empty: %s; widen the ranges or loosen the constraints%s",
+            b.s ? b.s : "no candidate", known.s ? known.s : "");
+    dt_buf_free(&known);
     dt_buf_free(&b);
     return -1;
 }
@@ -139,7 +144,7 @@ struct dt_space *dt_space_new(const struct dt_param *params, size_t n, const str
     if (!candidates && s->enumerated)
         enumerate(s);
     if (s->enumerated && s->npoints == 0) {
-        refuse_empty(s, e);
+        refuse_empty(s, facts, nfacts, e);
         dt_space_free(s);
         return NULL;
     }

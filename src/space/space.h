@@ -103,7 +103,7 @@ char *dt_space_describe(const struct dt_space *s);
 
 struct dt_constraint;
 /* Compiles one expression of muParser's language (+ - * / ^ == != < <= && || ?: min() sqrt() ...) with % for the
- * remainder. Every parameter is a variable, labels in quotes are numbers of their own. */
+ * remainder and ! for not. Every parameter is a variable, labels in quotes are numbers of their own. */
 struct dt_constraint *dt_constraint_new(const char *text, const struct dt_param *params, size_t n,
                                         const struct dt_fact *facts, size_t nfacts, struct dt_error *e);
 /* True where it holds. A parameter that is NaN, and a result that is NaN, count as holding. */

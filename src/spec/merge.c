@@ -209,8 +209,8 @@ static int put_target(struct json_object *doc, const char *text, struct dt_error
 static int put_count(struct json_object *doc, const char *key, const char *text, struct dt_error *e)
 {
     int64_t n;
-    if (dt_parse_int64(text, &n) < 0 || n < 1 || n > 1000000)
-        return dt_fail(e, "\"%s\": a whole number above 0 is needed", text);
+    if (!isdigit((unsigned char)*text) || dt_parse_int64(text, &n) < 0 || n < 1 || n > 1000000)
+        return dt_fail(e, "\"%s\": a whole number between 1 and 1000000 is needed", text);
     return put(doc, "search", key, json_object_new_int64(n), e);
 }
 
@@ -222,7 +222,10 @@ static int put_min_improve(struct json_object *doc, const char *text, struct dt_
     double x;
     if (len && pct[len - 1] == '%')
         pct[len - 1] = '\0';
+    int64_t window = 1;
     int rc = dt_parse_double(pct, &x) < 0 || x < 0 || x > 100 ? -1 : 0;
+    if (colon && (dt_parse_int64(colon + 1, &window) < 0 || window < 1))
+        rc = -1;
     free(pct);
     if (rc < 0)
         return dt_fail(e, "\"%s\": write it like 2 or 2:5 (per cent, over the last 5 configurations)", text);
@@ -234,7 +237,7 @@ static int put_min_improve(struct json_object *doc, const char *text, struct dt_
 static int put_deadline(struct json_object *doc, const char *text, struct dt_error *e)
 {
     double s;
-    if (dt_parse_time(text, &s) < 0)
+    if (dt_parse_time(text, &s) < 0 || s <= 0)
         return dt_fail(e, "\"%s\" is not a time; write it as Slurm does: 90 (minutes), 1:30:00, 1-12", text);
     return put(doc, "search", "deadline", json_object_new_string(text), e);
 }
@@ -291,17 +294,33 @@ static int put_option(struct json_object *doc, const struct dt_option *o, const 
         return put_min_improve(doc, v, e);
     if (strcmp(name, "dt-deadline") == 0)
         return put_deadline(doc, v, e);
-    if (strcmp(name, "dt-layout") == 0) {
-        static const char *const layouts[] = {"auto", "het", "packed"};
-        for (size_t i = 0; i < 3; i++) {
-            if (strcmp(v, layouts[i]) == 0) {
-                json_object_object_add(doc, "layout", json_object_new_string(v));
-                return 0;
-            }
-        }
-        return dt_fail(e, "\"%s\" is not a layout; there are auto, het and packed", v);
-    }
+    if (strcmp(name, "dt-layout") == 0)
+        json_object_object_add(doc, "layout", json_object_new_string(v));
     return 0; /* --dt-tune, --dt-resume, --dt-dry-run, --dt-config: not about the search */
+}
+
+/* Puts an option into the document, after a check on its own: once it is in there, nobody could tell where it came
+ * from. */
+static int put_checked(struct json_object *doc, const struct dt_submission *s, size_t i, struct dt_error *e)
+{
+    const struct dt_option *o = &s->options[i];
+    char *value = value_of(s, i);
+    struct json_object *alone = json_object_new_object();
+    struct dt_spec *spec = NULL;
+    int rc = put_option(alone, o, value, e);
+    if (rc == 0 && !(spec = dt_spec_parse(alone, NULL, NULL, e)))
+        rc = strcmp(o->name, "dt-param") == 0 ? dt_fail_at(e, "\"%s\"", value) : -1;
+    if (rc == 0)
+        rc = put_option(doc, o, value, e);
+    if (rc < 0) {
+        char *title = dt_option_title(s, o);
+        dt_fail_at(e, "%s", title);
+        free(title);
+    }
+    dt_spec_free(spec);
+    json_object_put(alone);
+    free(value);
+    return rc;
 }
 
 struct json_object *dt_spec_merge(const struct dt_submission *s, char **text, char **name,
@@ -311,7 +330,10 @@ struct json_object *dt_spec_merge(const struct dt_submission *s, char **text, ch
     const struct dt_option *tune = dt_submission_get(s, "dt-tune");
     *text = *name = NULL;
     if (tune && tune->value) {
-        *text = dt_read_file(tune->value, 1024 * 1024, NULL, e);
+        if (*tune->value)
+            *text = dt_read_text(tune->value, 1024 * 1024, e);
+        else
+            dt_fail(e, "the file's name is missing; write --dt-tune=SPEC.json, or --dt-tune alone");
         doc = *text ? dt_json_parse(*text, tune->value, e) : NULL;
         if (doc && !json_object_is_type(doc, json_type_object)) {
             dt_fail(e, "%s: SPEC must be one JSON object", tune->value);
@@ -319,9 +341,9 @@ struct json_object *dt_spec_merge(const struct dt_submission *s, char **text, ch
             doc = NULL;
         }
         if (!*text) {
-            char *place = dt_option_place(s, tune);
-            dt_fail_at(e, "%s", place);
-            free(place);
+            char *title = dt_option_title(s, tune);
+            dt_fail_at(e, "%s", title);
+            free(title);
         }
         if (!doc)
             return NULL;
@@ -331,16 +353,11 @@ struct json_object *dt_spec_merge(const struct dt_submission *s, char **text, ch
         *name = dt_xstrdup("options");
     }
     for (size_t i = 0; i < s->n; i++) {
-        char *value = value_of(s, i);
-        int rc = put_option(doc, &s->options[i], value, e);
-        free(value);
-        if (rc == 0)
-            continue;
-        char *place = dt_option_place(s, &s->options[i]);
-        dt_fail_at(e, "%s", place);
-        free(place);
-        json_object_put(doc);
-        return NULL;
+        bool ours = s->options[i].def && s->options[i].def->class == DT_OPT_DT;
+        if (ours && put_checked(doc, s, i, e) < 0) {
+            json_object_put(doc);
+            return NULL;
+        }
     }
     return doc;
 }

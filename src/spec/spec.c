@@ -1,4 +1,5 @@
 #include "spec/spec.h"
+#include "space/cluster.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -38,6 +39,16 @@ static struct place under(const struct place *p, const char *key)
     return q;
 }
 
+/* "SPEC.json:12", or nothing where the place has no name. */
+static void place_text(const struct place *p, struct dt_buf *b)
+{
+    int line = p->text && p->path[0] ? dt_json_line(p->text, p->path) : 0;
+    if (p->name)
+        dt_buf_add(b, p->name);
+    if (p->name && line)
+        dt_buf_addf(b, ":%d", line);
+}
+
 /* "SPEC.json:12: dt.ps: MESSAGE" */
 static int fail_at(const struct place *p, struct dt_error *e, const char *fmt, ...) DT_PRINTF(3, 4);
 static int fail_at(const struct place *p, struct dt_error *e, const char *fmt, ...)
@@ -49,13 +60,10 @@ static int fail_at(const struct place *p, struct dt_error *e, const char *fmt, .
     if (vasprintf(&message, fmt, ap) < 0)
         abort();
     va_end(ap);
-    int line = p->text && p->path[0] ? dt_json_line(p->text, p->path) : 0;
-    dt_buf_add(&b, p->name);
-    if (line)
-        dt_buf_addf(&b, ":%d", line);
-    for (size_t i = 0; p->path[i]; i++)
+    place_text(p, &b);
+    for (size_t i = 0; p->name && p->path[i]; i++)
         dt_buf_addf(&b, "%s%s", i ? "." : ": ", p->path[i]);
-    dt_fail(e, "%s: %s", b.s, message);
+    dt_fail(e, "%s%s%s", b.s ? b.s : "", b.s ? ": " : "", message);
     free(message);
     dt_buf_free(&b);
     return -1;
@@ -96,15 +104,16 @@ static int check_keys(const struct place *p, struct json_object *o, const char *
 {
     if (want(p, o, json_type_object, "an object", e) < 0)
         return -1;
-    json_object_object_foreach(o, key, unused)
+    json_object_object_foreach(o, key, value)
     {
         bool known = false;
-        (void)unused;
+        struct place q = under(p, key);
         for (size_t i = 0; i < n; i++)
             known |= strcmp(key, names[i]) == 0;
+        if (known && !value)
+            return fail_at(&q, e, "a value is needed here, this is null; without the key the default holds");
         if (known)
             continue;
-        struct place q = under(p, key);
         const char *near = dt_nearest(key, names, n);
         if (near)
             return fail_at(&q, e, "unknown key; did you mean \"%s\"?", near);
@@ -129,6 +138,8 @@ static int get_string(const struct place *p, struct json_object *o, const char *
         return 0;
     if (want(&q, v, json_type_string, "a string", e) < 0)
         return -1;
+    if (!*json_object_get_string(v))
+        return fail_at(&q, e, "an empty value; write one or leave it out");
     free(*out);
     *out = dt_xstrdup(json_object_get_string(v));
     return 0;
@@ -188,7 +199,13 @@ static int number_of(const struct place *p, const struct dt_param *d, struct jso
     if (want(p, v, json_type_double, "a number", e) < 0)
         return -1;
     *x = json_object_get_double(v);
-    return isfinite(*x) ? 0 : fail_at(p, e, "a finite number is needed here");
+    if (!isfinite(*x))
+        return fail_at(p, e, "a finite number is needed here");
+    bool exact = fabs(*x) < 9e18 && (double)(int64_t)*x == *x && json_object_get_int64(v) == (int64_t)*x;
+    if (json_object_is_type(v, json_type_int) && !exact)
+        return fail_at(p, e, "%s is too large to be told from its neighbours; write it as a float (1e20)",
+                       json_object_get_string(v));
+    return 0;
 }
 
 static void add_value(struct dt_param *d, double x, const char *label)
@@ -200,6 +217,13 @@ static void add_value(struct dt_param *d, double x, const char *label)
         d->labels[d->nvalues] = dt_xstrdup(label);
     }
     d->nvalues++;
+}
+
+static bool has_control(const char *s)
+{
+    while (*s && !iscntrl((unsigned char)*s))
+        s++;
+    return *s != '\0';
 }
 
 static int add_choice(const struct place *p, struct dt_param *d, struct json_object *v,
@@ -214,6 +238,9 @@ static int add_choice(const struct place *p, struct dt_param *d, struct json_obj
             return -1;
     }
     bool label = text && !size;
+    if (label && has_control(json_object_get_string(v)))
+        return fail_at(p, e, "\"%s\" holds a control character, such as a line end; take it out",
+                       json_object_get_string(v));
     if (label && !d->hyper)
         return fail_at(p, e, "\"%s\" is no number", json_object_get_string(v));
     if (first)
@@ -323,6 +350,17 @@ static int check_type(const struct place *p, struct json_object *o, struct dt_er
     return rc;
 }
 
+static int check_choices_type(const struct place *p, const struct dt_param *d, struct json_object *o,
+                              struct dt_error *e)
+{
+    const char *type = dt_json_str(o, "type", "categorical");
+    struct place q = under(p, "type");
+    bool fits = strcmp(type, "int") == 0     ? d->kind == DT_PARAM_INT
+                : strcmp(type, "float") == 0 ? d->kind != DT_PARAM_LABEL
+                                             : true;
+    return fits ? 0 : fail_at(&q, e, "the choices are not all of the type \"%s\"; change it or them", type);
+}
+
 static int parse_domain(const struct place *p, struct dt_param *d, struct json_object *o,
                         double *submitted, struct dt_error *e)
 {
@@ -341,7 +379,7 @@ static int parse_domain(const struct place *p, struct dt_param *d, struct json_o
         struct place q = under(p, "choices");
         if (dt_json_get(o, "low") || dt_json_get(o, "high") || dt_json_get(o, "step"))
             return fail_at(p, e, "give either choices or low and high, not both");
-        if (parse_choices(&q, d, choices, e) < 0)
+        if (parse_choices(&q, d, choices, e) < 0 || check_choices_type(p, d, o, e) < 0)
             return -1;
     } else if (parse_bounds(p, d, o, e) < 0) {
         return -1;
@@ -357,7 +395,7 @@ static int parse_domain(const struct place *p, struct dt_param *d, struct json_o
             *submitted = d->values[i];
     if (given && d->kind != DT_PARAM_LABEL && number_of(&q, d, given, submitted, e) < 0)
         return -1;
-    if (given && isnan(*submitted))
+    if (given && (isnan(*submitted) || (d->values && !dt_param_contains(d, *submitted))))
         return fail_at(&q, e, "\"%s\" is not one of the choices", json_object_get_string(given));
     return 0;
 }
@@ -372,13 +410,31 @@ static bool valid_name(const char *s)
     return true;
 }
 
+/* Names that mean something else in constraints. */
+static bool is_taken(const char *name)
+{
+    return strcmp(name, "layout") == 0 || strcmp(name, "_e") == 0 || strcmp(name, "_pi") == 0 ||
+           dt_cluster_has_fact(name);
+}
+
+static double largest(const struct dt_param *d)
+{
+    double x = d->values ? d->values[0] : d->high;
+    for (size_t i = 1; i < d->nvalues; i++)
+        x = fmax(x, d->values[i]);
+    return x;
+}
+
 static int check_dt_param(const struct place *p, const struct dt_param *d, struct dt_error *e)
 {
+    double most = is_size(d->name) ? 1e12 : 1e6; /* an exabyte; more than any cluster has of anything */
     double low = strcmp(d->name, "ps") == 0 || strstr(d->name, "_gpus") ? 0 : 1;
     if (d->kind != DT_PARAM_INT)
         return fail_at(p, e, "whole numbers are needed here");
     if (smallest(d) < low)
         return fail_at(p, e, "%g is too small, the least is %g", smallest(d), low);
+    if (largest(d) > most)
+        return fail_at(p, e, "%g is too large, the most is %g", largest(d), most);
     return 0;
 }
 
@@ -398,8 +454,8 @@ static int parse_params(struct dt_spec *s, const struct place *top, struct json_
         if (hyper && !valid_name(key))
             return fail_at(&q, e, "a name must consist of letters, digits and _, as it becomes DT_PARAM_%s", key);
         if (hyper && dt_spec_is_dt_name(key))
-            return fail_at(&q, e, "this belongs under \"dt\"");
-        if (hyper && strcmp(key, "layout") == 0)
+            return fail_at(&q, e, "this belongs under \"dt\" in SPEC");
+        if (hyper && is_taken(key))
             return fail_at(&q, e, "this name is taken by dt-tune");
         s->params = dt_xrealloc(s->params, s->nparams + 1, sizeof(*s->params));
         s->submitted = dt_xrealloc(s->submitted, s->nparams + 1, sizeof(*s->submitted));
@@ -555,7 +611,9 @@ static int parse_layout(struct dt_spec *s, const struct place *top, struct json_
         if (strcmp(layout, names[i]) == 0)
             found = i;
     int rc = 0;
-    if (found < 0)
+    if (strcmp(layout, "steps") == 0)
+        rc = fail_at(&p, e, "\"steps\" is not there yet; choose auto, het or packed");
+    else if (found < 0)
         rc = fail_at(&p, e, "\"%s\" is not a layout; there are auto, het and packed", layout);
     else
         s->layout = (enum dt_layout_choice)found;
@@ -631,6 +689,17 @@ static int parse_replay(struct dt_spec *s, const struct place *top, struct json_
     return where ? parse_where(r, &q, where, e) : 0;
 }
 
+/* Where a section stands in its file; NULL where there is no file. Caller frees. */
+static char *place_of(const struct place *top, const char *key)
+{
+    struct dt_buf b = DT_BUF_INIT;
+    struct place p = under(top, key);
+    if (!top->text)
+        return NULL;
+    place_text(&p, &b);
+    return dt_buf_take(&b);
+}
+
 static int parse_all(struct dt_spec *s, const struct place *top, struct dt_error *e)
 {
     static const char *const keys[] = {"version", "dt",     "hyperparameters", "constraints",
@@ -651,6 +720,8 @@ static int parse_all(struct dt_spec *s, const struct place *top, struct dt_error
         parse_search(s, top, dt_json_get(json, "search"), e) < 0 ||
         parse_layout(s, top, json, e) < 0 || parse_replay(s, top, dt_json_get(json, "replay"), e) < 0)
         return -1;
+    s->constraints_place = place_of(top, "constraints");
+    s->candidates_place = place_of(top, "candidates");
     return 0;
 }
 
@@ -679,7 +750,7 @@ struct dt_spec *dt_spec_parse(struct json_object *json, const char *text, const 
 
 struct dt_spec *dt_spec_read(const char *path, struct dt_error *e)
 {
-    char *text = dt_read_file(path, 1024 * 1024, NULL, e);
+    char *text = dt_read_text(path, 1024 * 1024, e);
     if (!text)
         return NULL;
     struct json_object *json = dt_json_parse(text, path, e);
@@ -700,6 +771,8 @@ void dt_spec_free(struct dt_spec *s)
     free(s->submitted);
     dt_strv_free(&s->constraints);
     free(s->candidates);
+    free(s->constraints_place);
+    free(s->candidates_place);
     free(s->metric);
     free(s->target_metric);
     free(s->algorithm);

@@ -33,6 +33,7 @@ struct dt_spec {
     double *submitted; /* a hyperparameter's value in the job as submitted ("default"), NaN if unknown */
     struct dt_strv constraints;
     char *candidates; /* path of a CSV file, or NULL */
+    char *constraints_place, *candidates_place; /* "SPEC.json:12", for messages; NULL where it came from no file */
     enum dt_layout_choice layout;
 
     enum dt_objective_kind objective;
@@ -62,8 +63,8 @@ bool dt_spec_is_dt_name(const char *name);
 /* Puts the parameters of one configuration into the document, each with that one value, where it does not name them. */
 void dt_spec_add_config(struct json_object *doc, struct json_object *config);
 
-/* Checks the whole document. `text` (or NULL) is the text it came from, for line numbers; `name` names it.
- * Takes its own reference to json. */
+/* Checks the whole document. `text` (or NULL) is the text it came from, for line numbers; `name` names it in errors
+ * (NULL: they tell no place, for the caller knows it). Takes its own reference to json. */
 struct dt_spec *dt_spec_parse(struct json_object *json, const char *text, const char *name,
                               struct dt_error *e);
 /* Reads and parses a file. */

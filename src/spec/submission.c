@@ -342,6 +342,14 @@ char *dt_option_place(const struct dt_submission *s, const struct dt_option *o)
     return dt_xasprintf("--%s", o->name);
 }
 
+char *dt_option_title(const struct dt_submission *s, const struct dt_option *o)
+{
+    char *place = dt_option_place(s, o);
+    char *title = o->origin == DT_FROM_ARGV ? dt_xstrdup(place) : dt_xasprintf("%s: --%s", place, o->name);
+    free(place);
+    return title;
+}
+
 /* ---- JSON ---- */
 
 static bool in_force(const struct dt_submission *s, const struct dt_option *o)

@@ -91,6 +91,8 @@ const struct dt_option *dt_submission_get(const struct dt_submission *s, const c
 /* "train.sh:4" or "--ntasks" or "SBATCH_PARTITION": where an option stands, for messages. Caller
  * frees. */
 char *dt_option_place(const struct dt_submission *s, const struct dt_option *o);
+/* The same with the option's name: "train.sh:4: --ntasks". Caller frees. */
+char *dt_option_title(const struct dt_submission *s, const struct dt_option *o);
 
 /* {"options": [["partition","main"],["exclusive",null],...], "args": [...], "script_path": "..."}:
  * options in force only (of a repeatable --dt-param all), in order, without the script's text. */

@@ -56,6 +56,7 @@ struct dt_journal *dt_journal_open(const char *path,
     if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
         dt_fail(e, "%s: another tuner is writing it; wait for its job to end or cancel it", path);
         close(fd);
+        errno = EWOULDBLOCK;
         return NULL;
     }
     size_t len;
@@ -68,6 +69,7 @@ struct dt_journal *dt_journal_open(const char *path,
     free(text);
     if (sound < 0) {
         close(fd);
+        errno = EINVAL;
         return NULL;
     }
     struct dt_journal *j = dt_xcalloc(1, sizeof(*j));

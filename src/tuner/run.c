@@ -11,6 +11,7 @@ struct run {
     struct dt_journal *j;
     const struct dt_reporter *r;
     const volatile int *stop;
+    bool away; /* what ended, ended while no tuner was there to see it */
 };
 
 /* How long a wait for Slurm lasts at most when nothing in particular is due. */
@@ -80,9 +81,9 @@ static int wait_events(struct run *run, double until, struct dt_error *e)
     for (size_t i = 0; i < n; i++) {
         struct dt_event *ev = &events[i];
         const struct dt_trial *t = dt_study_trial(run->s, ev->trial);
-        /* what we ended ourselves is not somebody's scancel */
-        if (ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_CANCELLED && run->s->stop_reason)
-            ev->cause = run->s->interrupted ? DT_CAUSE_INTERRUPTED : DT_CAUSE_STOPPED;
+        /* what we ended ourselves, or went down together with us, is not somebody's scancel of a trial */
+        if (ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_CANCELLED && (run->s->stop_reason || run->away))
+            ev->cause = run->s->interrupted || run->away ? DT_CAUSE_INTERRUPTED : DT_CAUSE_STOPPED;
         bool stale = !t || (ev->kind == DT_EVENT_ENDED && !dt_trial_live(t));
         if (rc < 0 || stale)
             dt_event_free(ev);
@@ -112,9 +113,36 @@ static int cancel_all(struct run *run, double grace, struct dt_error *e)
             return -1;
     }
     double until = now(run) + grace;
-    while (live(run->s) && now(run) < until)
+    int told = *run->stop;
+    while (live(run->s) && now(run) < until && *run->stop == told)
         if (wait_events(run, until, e) < 0)
             return -1;
+    return 0;
+}
+
+/* A submission of which only Slurm knows whether it came about. */
+static int adopt(struct run *run, const struct dt_trial *t, int found, uint32_t job, struct dt_error *e)
+{
+    struct dt_event ev = DT_EVENT(DT_EVENT_SUBMITTED);
+    if (!found)
+        return 0;
+    ev.t = now(run);
+    ev.trial = t->id;
+    ev.run = t->run;
+    ev.job = job;
+    return record(run, &ev, e);
+}
+
+/* Those whose submission was cut off by the same signal. */
+static int adopt_deferred(struct run *run, struct dt_error *e)
+{
+    for (size_t i = 0; i < run->s->n; i++) {
+        const struct dt_trial *t = &run->s->trials[i];
+        uint32_t job;
+        if (t->state == DT_TRIAL_CREATED && t->deferred > 0 &&
+            adopt(run, t, run->b->ops->find(run->b->b, t, &job, NULL) > 0, job, e) < 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -126,7 +154,7 @@ static int interrupted(struct run *run, struct dt_error *e)
     ev.t = now(run);
     ev.interrupted = true;
     ev.text = dt_xasprintf("interrupted: the tuner was told to end (signal %d)", *run->stop);
-    if (record(run, &ev, e) < 0 || cancel_all(run, INTERRUPT_GRACE, e) < 0)
+    if (record(run, &ev, e) < 0 || adopt_deferred(run, e) < 0 || cancel_all(run, INTERRUPT_GRACE, e) < 0)
         return -1;
     for (size_t i = 0; i < run->s->n; i++) {
         if (!dt_trial_live(&run->s->trials[i]))
@@ -144,32 +172,40 @@ static int interrupted(struct run *run, struct dt_error *e)
     return record(run, &ev, e);
 }
 
+/* After a restart slurmctld may itself be on its way back. */
+#define FIND_TRIES 30
+#define FIND_PAUSE 2.0
+
+static int find_job(struct run *run, const struct dt_trial *t, uint32_t *job, struct dt_error *e)
+{
+    int found = run->b->ops->find(run->b->b, t, job, e);
+    for (int i = 0; i < FIND_TRIES && found < 0 && !*run->stop; i++) {
+        if (wait_events(run, now(run) + FIND_PAUSE, e) < 0)
+            return -1;
+        found = run->b->ops->find(run->b->b, t, job, e);
+    }
+    return found;
+}
+
 /* A journal that already holds trials: Slurm's state is the truth about what became of them. */
 static int reconcile(struct run *run, struct json_object *limits, struct dt_error *e)
 {
+    run->away = true;
     for (size_t i = 0; i < run->s->n; i++) {
         struct dt_trial *t = &run->s->trials[i];
         uint32_t job;
         if (t->state != DT_TRIAL_CREATED)
             continue;
-        int found = run->b->ops->find(run->b->b, t, &job, e);
-        if (found < 0)
+        int found = find_job(run, t, &job, e);
+        if (found < 0 || adopt(run, t, found, job, e) < 0)
             return -1;
-        if (found) {
-            struct dt_event ev = DT_EVENT(DT_EVENT_SUBMITTED);
-            ev.t = now(run);
-            ev.trial = t->id;
-            ev.run = t->run;
-            ev.job = job;
-            if (record(run, &ev, e) < 0)
-                return -1;
-        }
     }
     /* an interruption was cut short: it asked for their end, which may not have come yet */
     if (run->s->stop_reason && live(run->s) && cancel_all(run, 60, e) < 0)
         return -1;
     if (live(run->s) && wait_events(run, now(run), e) < 0)
         return -1;
+    run->away = false;
     struct dt_event ev = DT_EVENT(DT_EVENT_RESUMED);
     ev.t = now(run);
     ev.config = json_object_get(limits);
@@ -212,7 +248,7 @@ int dt_study_run(struct dt_study *s, struct dt_backend *b, struct dt_journal *j,
                  const struct dt_reporter *r, struct json_object *limits, const volatile int *stop,
                  struct dt_error *e)
 {
-    struct run run = {s, b, j, r, stop};
+    struct run run = {s, b, j, r, stop, false};
     int rc = s->n ? reconcile(&run, limits, e) : 0;
     if (rc == 0)
         rc = loop(&run, e);

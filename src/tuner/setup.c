@@ -12,18 +12,17 @@
 #define TUNER_SPARE_MIN 10
 
 /* --dt-resume=DIR|JOBID to the absolute path of a study's folder. */
-static char *resume_dir(const struct dt_submission *s, struct dt_error *e)
+static char *resume_dir(const struct dt_option *o, struct dt_error *e)
 {
-    const struct dt_option *o = dt_submission_get(s, "dt-resume");
     int64_t id;
     bool number = o->value && dt_parse_int64(o->value, &id) == 0;
     char *name = number ? dt_xasprintf("dt-tune-%s", o->value) : dt_xstrdup(o->value ? o->value : "");
     char *dir = realpath(name, NULL), *journal = dir ? dt_xasprintf("%s/journal.jsonl", dir) : NULL;
     struct stat st;
     if (!dir) {
-        dt_fail(e, "--dt-resume: %s: %s; give the study's folder or its job id", name, strerror(errno));
+        dt_fail(e, "\"%s\": %s; give the study's folder or its job id", name, strerror(errno));
     } else if (stat(journal, &st) < 0) {
-        dt_fail(e, "--dt-resume: %s: %s; it is not the folder of a study", journal, strerror(errno));
+        dt_fail(e, "\"%s\" is not the folder of a study: it has no journal.jsonl (%s)", name, strerror(errno));
         free(dir);
         dir = NULL;
     }
@@ -43,17 +42,78 @@ static int make_space(struct dt_setup *s, struct dt_error *e)
     return 0;
 }
 
+/* The values of a configuration, before they are mixed with those of SPEC. */
+static int check_config(struct json_object *config, const char *path, struct dt_error *e)
+{
+    if (!json_object_is_type(config, json_type_object))
+        return dt_fail(e, "%s: a configuration must be an object like {\"ps\": 1, \"workers\": 4}", path);
+    struct json_object *doc = json_object_new_object(), *layout = NULL;
+    dt_spec_add_config(doc, config);
+    struct dt_spec *spec = dt_spec_parse(doc, NULL, path, e);
+    int rc = spec ? 0 : -1;
+    const char *name = dt_json_str(config, "layout", "");
+    if (rc == 0 && json_object_object_get_ex(config, "layout", &layout) && strcmp(name, "het") != 0 &&
+        strcmp(name, "packed") != 0)
+        rc = dt_fail(e, "%s: layout: choose \"het\" or \"packed\"", path);
+    dt_spec_free(spec);
+    json_object_put(doc);
+    return rc;
+}
+
 static struct json_object *read_config(const char *path, struct dt_error *e)
 {
-    char *text = dt_read_file(path, 1024 * 1024, NULL, e);
+    char *text = *path ? dt_read_text(path, 1024 * 1024, e) : NULL;
     struct json_object *o = text ? dt_json_parse(text, path, e) : NULL;
+    if (!*path)
+        dt_fail(e, "the file's name is missing; write --dt-config=C.json");
     free(text);
-    if (o && !json_object_is_type(o, json_type_object)) {
-        dt_fail(e, "%s: a configuration must be an object like {\"ps\": 1, \"workers\": 4}", path);
-        json_object_put(o);
-        return NULL;
-    }
-    return o;
+    if (!o || check_config(o, path, e) == 0)
+        return o;
+    json_object_put(o);
+    return NULL;
+}
+
+/* Says which option asks for more than there is; takes over `what`. */
+static int too_much(const struct dt_setup *s, const char *option, char *what, struct dt_error *e)
+{
+    char *title = dt_option_title(s->submission, dt_submission_get(s->submission, option));
+    dt_fail(e, "%s: %s; ask for less, or for another partition", title, what);
+    free(title);
+    free(what);
+    return -1;
+}
+
+static uint64_t tmp_of(const struct dt_submission *s)
+{
+    const struct dt_option *tmp = dt_submission_get(s, "tmp");
+    uint64_t mib = 0;
+    return tmp && tmp->value && dt_parse_mem(tmp->value, &mib) == 0 ? mib : 0;
+}
+
+/* The first trial is the job as submitted: one that no node can run would wait for ever, or be refused when the user
+ * no longer looks. */
+static int check_submitted(const struct dt_setup *s, struct dt_error *e)
+{
+    const struct dt_cluster *c = s->cluster;
+    const struct dt_job *job = &s->job;
+    const struct dt_option *partition = dt_submission_get(s->submission, "partition");
+    struct dt_shape shape = {.roles[DT_ROLE_WORKER] = {.count = job->tasks, .cpus = job->cpus, .gpus = job->gpus}};
+    size_t nodes = dt_cluster_nodes(c);
+    if (partition && partition->value && strchr(partition->value, ','))
+        return 0; /* Slurm may choose another than the one we know */
+    if (job->nodes > nodes)
+        return too_much(s, "nodes", dt_xasprintf("%zu nodes, and partition %s has %zu that are up and fit this job",
+                                                 job->nodes, c->partition, nodes), e);
+    if (job->time > c->max_time)
+        return too_much(s, "time", dt_xasprintf("%g minutes, and partition %s allows %g", job->time / 60,
+                                                c->partition, c->max_time / 60), e);
+    shape.roles[DT_ROLE_WORKER].tmp_mib = tmp_of(s->submission);
+    if (!dt_shape_why_not(&shape, job, c))
+        return 0;
+    return dt_fail(e, "%s: the job as submitted (%zu tasks, each with %zu CPUs and %zu GPUs), which is the first "
+                      "trial, asks for more CPUs, memory, disk or GPUs than the %zu nodes have that are up in partition %s; "
+                      "ask for less, or for another partition",
+                   s->submission->script_name, job->tasks, job->cpus, job->gpus, nodes, c->partition);
 }
 
 struct dt_setup *dt_setup_new(struct dt_submission *submission, const char *sbatch, struct dt_cluster *cluster,
@@ -69,8 +129,10 @@ struct dt_setup *dt_setup_new(struct dt_submission *submission, const char *sbat
         goto fail;
     }
     const struct dt_option *config = dt_submission_get(submission, "dt-config");
-    if (config && config->value && !(s->config = read_config(config->value, e)))
+    if (config && config->value && !(s->config = read_config(config->value, e))) {
+        dt_fail_at(e, "--dt-config");
         goto fail;
+    }
     s->script = dt_xstrdup(submission->script);
     s->sbatch = sbatch ? dt_xstrdup(sbatch) : NULL;
     const char *conf = getenv("SLURM_CONF");
@@ -80,11 +142,16 @@ struct dt_setup *dt_setup_new(struct dt_submission *submission, const char *sbat
         dt_spec_add_config(doc, s->config);
     if (!doc || !(s->spec = dt_spec_parse(doc, text, name, e)) || dt_job_read(s->submission, &s->job, e) < 0)
         goto fail;
-    if (dt_submission_get(s->submission, "dt-resume") && !(s->resume = resume_dir(s->submission, e)))
+    const struct dt_option *resume = dt_submission_get(submission, "dt-resume");
+    if (resume && !(s->resume = resume_dir(resume, e))) {
+        char *title = dt_option_title(submission, resume);
+        dt_fail_at(e, "%s", title);
+        free(title);
         goto fail;
+    }
     if (!s->cluster && !(s->cluster = dt_slurm_cluster(s->submission, e)))
         goto fail;
-    if (make_space(s, e) < 0)
+    if (make_space(s, e) < 0 || (!s->config && check_submitted(s, e) < 0))
         goto fail;
     goto out;
 fail:

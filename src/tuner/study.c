@@ -234,6 +234,7 @@ static void apply_resumed(struct dt_study *s, const struct dt_event *ev)
         bool cut = t->cause == DT_CAUSE_INTERRUPTED || t->cause == DT_CAUSE_STOPPED;
         if (t->state == DT_TRIAL_ENDED && cut)
             run_again(t);
+        t->deferred = 0; /* whether it was submitted is known by now */
     }
 }
 

@@ -156,7 +156,8 @@ struct dt_journal;
 int dt_journal_read(const char *path,
                     int (*each)(void *arg, struct json_object *record, struct dt_error *e), void *arg,
                     struct dt_error *e);
-/* Opens or creates. `each` is called for every record already there, in order; a torn last line is cut off. */
+/* Opens or creates. `each` is called for every record already there, in order; a torn last line is cut off. With NULL,
+ * errno is EWOULDBLOCK where another process has it open (and `each` was not called). */
 struct dt_journal *dt_journal_open(const char *path,
                                    int (*each)(void *arg, struct json_object *record, struct dt_error *e),
                                    void *arg, struct dt_error *e);

@@ -3,11 +3,15 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+/* An error is one line, whatever the user's words hold. */
 static char *format(const char *fmt, va_list ap)
 {
     char *text = NULL;
     if (vasprintf(&text, fmt, ap) < 0)
         abort();
+    for (char *p = text; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = '?';
     return text;
 }
 

@@ -56,6 +56,18 @@ char *dt_read_file(const char *path, size_t max, size_t *len, struct dt_error *e
     return text;
 }
 
+char *dt_read_text(const char *path, size_t max, struct dt_error *e)
+{
+    size_t len;
+    char *text = dt_read_file(path, max, &len, e);
+    if (text && strlen(text) != len) {
+        dt_fail(e, "%s: holds a NUL byte (byte %zu): this is no text file", path, strlen(text) + 1);
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
 static int write_all(int fd, const char *data, size_t len)
 {
     while (len) {

@@ -99,6 +99,15 @@ static const char *find_apostrophe(const char *p)
     return *p ? p : NULL;
 }
 
+/* "\u0000" in a string, where all that follows would be lost, or NULL. */
+static const char *find_nul(const char *text)
+{
+    for (const char *p = strchr(text, '\\'); p && p[1]; p = strchr(p + 2, '\\'))
+        if (dt_starts_with(p, "\\u0000"))
+            return p;
+    return NULL;
+}
+
 struct json_object *dt_json_parse(const char *text, const char *what, struct dt_error *e)
 {
     struct json_tokener *tok = json_tokener_new();
@@ -124,15 +133,17 @@ struct json_object *dt_json_parse(const char *text, const char *what, struct dt_
         dt_fail(e, "%s: null is not enough, an object is needed", what);
     } else {
         struct walk w = {0};
-        const char *apostrophe = find_apostrophe(text);
+        const char *apostrophe = find_apostrophe(text), *nul = find_nul(text);
         walk_value(text, NULL, &w);
         if (apostrophe)
             dt_fail(e, "%s:%d: not valid JSON: strings stand in double quotes", what,
                     line_of(text, apostrophe));
+        else if (nul)
+            dt_fail(e, "%s:%d: \\u0000 cannot stand in a string", what, line_of(text, nul));
         else if (w.duplicate)
             dt_fail(e, "%s:%d: the key \"%.*s\" stands twice in one object", what,
                     line_of(text, w.duplicate), (int)strcspn(w.duplicate, "\""), w.duplicate);
-        if (apostrophe || w.duplicate) {
+        if (apostrophe || nul || w.duplicate) {
             json_object_put(o);
             o = NULL;
         }

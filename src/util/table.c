@@ -84,9 +84,16 @@ void dt_table_free(struct dt_table *t)
 
 int dt_table_column(const struct dt_table *t, const char *name, struct dt_error *e)
 {
-    for (size_t i = 0; i < t->columns.n; i++)
-        if (strcmp(t->columns.v[i], name) == 0)
-            return (int)i;
+    int found = -1;
+    for (size_t i = 0; i < t->columns.n; i++) {
+        if (strcmp(t->columns.v[i], name) != 0)
+            continue;
+        if (found >= 0)
+            return dt_fail(e, "two columns are named \"%s\"; rename one", name);
+        found = (int)i;
+    }
+    if (found >= 0)
+        return found;
     const char *near = dt_nearest(name, (const char *const *)t->columns.v, t->columns.n);
     return dt_fail(e, "no column \"%s\"%s%s%s", name, near ? "; did you mean \"" : "", near ? near : "",
                    near ? "\"?" : "");

@@ -112,6 +112,8 @@ struct json_object *dt_json_get(struct json_object *o, const char *key);
 /* Reads a regular file (or a pipe) of at most `max` bytes; NUL-terminated. Says so when `path` is missing,
  * a directory, unreadable or larger. Caller frees. */
 char *dt_read_file(const char *path, size_t max, size_t *len, struct dt_error *e);
+/* The same for a file that must be text: a NUL byte in it is an error. */
+char *dt_read_text(const char *path, size_t max, struct dt_error *e);
 char *dt_read_fd(int fd, const char *what, size_t max, size_t *len, struct dt_error *e);
 /* Writes to a temporary file beside it, fsyncs, renames. */
 int dt_write_file(const char *path, const char *data, size_t len, unsigned mode, struct dt_error *e);

@@ -163,14 +163,16 @@ END
     fi
 }
 
-@test "the batch script has the trial's variables, and a role's srun sees no dt-tune of others" {
+@test "the batch script has the trial's variables and links; the wrapper has no threads that take its signals" {
     trial packed 1 2 <<'END'
 #!/bin/bash
 env >env.txt
+grep ^Threads: /proc/$PPID/status | tr -d '[:blank:]' >threads.txt
 readlink -f "$(command -v srun)" "$(command -v dt-launch)" >links.txt
 END
     run_trial
     [ "$code" = 0 ]
+    [ "$(cat threads.txt)" = Threads:1 ]
     grep -qx DT_TRIAL=7 env.txt
     grep -qx DT_PARAM_lr=0.01 env.txt
     grep -qx "DT_METRICS_FILE=$dir/metrics.jsonl" env.txt

@@ -1,4 +1,5 @@
-/* expand: the job in numbers, shapes of configurations, what fits a cluster, generated spaces, batch scripts. */
+/* expand: the job in numbers, shapes of configurations, what fits a cluster, generated spaces,
+ * batch scripts. */
 #include "expand/carrier.h"
 #include "expand/expand.h"
 
@@ -97,13 +98,15 @@ static void a_job_is_read_in_numbers(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct dt_job j = job_of(cases[i].words);
-        bool same_type = !j.gpu_type == !cases[i].type && (!j.gpu_type || strcmp(j.gpu_type, cases[i].type) == 0);
+        bool same_type = !j.gpu_type == !cases[i].type &&
+                         (!j.gpu_type || strcmp(j.gpu_type, cases[i].type) == 0);
         if (j.tasks != cases[i].tasks || j.cpus != cases[i].cpus || j.gpus != cases[i].gpus ||
-            j.mem_mib != cases[i].mem || j.node_mem_mib != cases[i].node_mem || j.gpus_shared != cases[i].shared ||
-            j.gpus_bound != cases[i].bound || !same_type)
-            fail_msg("case %zu: tasks %zu cpus %zu gpus %zu mem %lu/%lu shared %d bound %d type %s", i, j.tasks,
-                     j.cpus, j.gpus, (unsigned long)j.mem_mib, (unsigned long)j.node_mem_mib, j.gpus_shared,
-                     j.gpus_bound, j.gpu_type ? j.gpu_type : "none");
+            j.mem_mib != cases[i].mem || j.node_mem_mib != cases[i].node_mem ||
+            j.gpus_shared != cases[i].shared || j.gpus_bound != cases[i].bound || !same_type)
+            fail_msg("case %zu: tasks %zu cpus %zu gpus %zu mem %lu/%lu shared %d bound %d type %s",
+                     i, j.tasks, j.cpus, j.gpus, (unsigned long)j.mem_mib,
+                     (unsigned long)j.node_mem_mib, j.gpus_shared, j.gpus_bound,
+                     j.gpu_type ? j.gpu_type : "none");
         dt_job_free(&j);
     }
 }
@@ -132,7 +135,8 @@ static void a_job_that_makes_no_sense_is_refused(void **state)
         {"ntasks=four", "--ntasks: \"four\" is not a number of ntasks above 0"},
         {"cpus-per-task=-1", "--cpus-per-task: \"-1\" is not a number of cpus-per-task above 0"},
         {"mem=4X", "--mem: \"4X\" is no memory size; write it like 512M or 4G"},
-        {"time=soon", "--time: \"soon\" is no time limit; write it as Slurm does: 90 (minutes), 1:30:00, 1-12"},
+        {"time=soon",
+         "--time: \"soon\" is no time limit; write it as Slurm does: 90 (minutes), 1:30:00, 1-12"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -194,25 +198,36 @@ static struct dt_shape shape_of(const char *spec_text, const char *config, const
 
 static void configurations_become_roles(void **state)
 {
-    static const char spec[] = "{\"dt\": {\"ps\": [0, 1, 2], \"workers\": [1, 2, 4], \"worker_cpus\": [2, 4], "
-                               "\"ps_mem\": [\"1G\", \"2G\"], \"worker_gpus\": [0, 1]}}";
+    static const char spec[] =
+        "{\"dt\": {\"ps\": [0, 1, 2], \"workers\": [1, 2, 4], \"worker_cpus\": [2, 4], "
+        "\"ps_mem\": [\"1G\", \"2G\"], \"worker_gpus\": [0, 1]}}";
     struct dt_job job = job_of(WORDS("ntasks=4", "cpus-per-task=3", "gpus-per-task=1"));
-    struct dt_shape s = shape_of(spec, "{\"ps\": 2, \"workers\": 4, \"worker_cpus\": 4, \"ps_mem\": \"2G\", "
-                                       "\"worker_gpus\": 1, \"layout\": \"het\"}", &job, NULL);
+    struct dt_shape s =
+        shape_of(spec,
+                 "{\"ps\": 2, \"workers\": 4, \"worker_cpus\": 4, \"ps_mem\": \"2G\", "
+                 "\"worker_gpus\": 1, \"layout\": \"het\"}",
+                 &job, NULL);
     (void)state;
     assert_true(s.het && s.nodes == 0 && !s.as_submitted);
-    assert_true(s.roles[DT_ROLE_PS].count == 2 && s.roles[DT_ROLE_PS].cpus == 3 && s.roles[DT_ROLE_PS].mem_mib == 2048);
+    assert_true(s.roles[DT_ROLE_PS].count == 2 && s.roles[DT_ROLE_PS].cpus == 3 &&
+                s.roles[DT_ROLE_PS].mem_mib == 2048);
     assert_true(s.roles[DT_ROLE_PS].gpus == 0);
     assert_true(s.roles[DT_ROLE_WORKER].count == 4 && s.roles[DT_ROLE_WORKER].cpus == 4);
     assert_true(s.roles[DT_ROLE_WORKER].gpus == 1 && s.roles[DT_ROLE_WORKER].mem_mib == 0);
-    s = shape_of(spec, "{\"ps\": 2, \"workers\": 4, \"worker_cpus\": 4, \"ps_mem\": \"2G\", "
-                       "\"worker_gpus\": 1, \"layout\": \"packed\"}", &job, NULL);
+    s = shape_of(spec,
+                 "{\"ps\": 2, \"workers\": 4, \"worker_cpus\": 4, \"ps_mem\": \"2G\", "
+                 "\"worker_gpus\": 1, \"layout\": \"packed\"}",
+                 &job, NULL);
     assert_true(!s.het && s.nodes == 1); /* without a cluster one node is assumed */
-    s = shape_of(spec, "{\"ps\": 0, \"workers\": 4, \"worker_cpus\": 4, \"ps_mem\": \"2G\", "
-                       "\"worker_gpus\": 1, \"layout\": \"het\"}", &job, NULL);
+    s = shape_of(spec,
+                 "{\"ps\": 0, \"workers\": 4, \"worker_cpus\": 4, \"ps_mem\": \"2G\", "
+                 "\"worker_gpus\": 1, \"layout\": \"het\"}",
+                 &job, NULL);
     assert_true(!s.het && s.nodes == 0); /* one role is one plain job */
-    s = shape_of(spec, "{\"ps\": 1, \"workers\": 4, \"worker_cpus\": null, \"ps_mem\": null, "
-                       "\"worker_gpus\": null, \"layout\": null}", &job, NULL);
+    s = shape_of(spec,
+                 "{\"ps\": 1, \"workers\": 4, \"worker_cpus\": null, \"ps_mem\": null, "
+                 "\"worker_gpus\": null, \"layout\": null}",
+                 &job, NULL);
     assert_true(s.roles[DT_ROLE_WORKER].cpus == 3 && s.roles[DT_ROLE_WORKER].gpus == 1 && !s.het);
     dt_job_free(&job);
 }
@@ -222,9 +237,11 @@ static void configurations_become_roles(void **state)
 static void clusters_refuse_what_they_cannot_run(void **state)
 {
     static const char four[] = "{\"nodes\": [{\"count\": 4, \"cpus\": 4, \"mem\": 4096}]}";
-    static const char mixed[] = "{\"nodes\": [{\"count\": 1, \"cpus\": 16, \"mem\": 16384, \"gpus\": 4}, "
-                                "{\"count\": 2, \"cpus\": 4, \"mem\": 2048}]}";
-    static const char two_max[] = "{\"max_nodes\": 2, \"nodes\": [{\"count\": 8, \"cpus\": 4, \"mem\": 4096}]}";
+    static const char mixed[] =
+        "{\"nodes\": [{\"count\": 1, \"cpus\": 16, \"mem\": 16384, \"gpus\": 4}, "
+        "{\"count\": 2, \"cpus\": 4, \"mem\": 2048}]}";
+    static const char two_max[] =
+        "{\"max_nodes\": 2, \"nodes\": [{\"count\": 8, \"cpus\": 4, \"mem\": 4096}]}";
     static const struct {
         const char *cluster;
         const char *job[4];
@@ -266,18 +283,23 @@ static void clusters_refuse_what_they_cannot_run(void **state)
         struct dt_cluster *c = cluster_of(cases[i].cluster);
         struct dt_job job = job_of(cases[i].job);
         struct dt_shape s = cases[i].shape;
-        if (s.roles[0].count && s.roles[1].count && !s.het) { /* by way of a configuration, to get its nodes */
-            char *spec = dt_xasprintf("{\"layout\": \"packed\", \"dt\": {\"ps\": %zu, \"workers\": %zu, \"ps_cpus\": %zu, "
-                                      "\"worker_cpus\": %zu}}", s.roles[0].count, s.roles[1].count, s.roles[0].cpus,
-                                      s.roles[1].cpus);
-            char *config = dt_xasprintf("{\"ps\": %zu, \"workers\": %zu, \"ps_cpus\": %zu, \"worker_cpus\": %zu}",
-                                        s.roles[0].count, s.roles[1].count, s.roles[0].cpus, s.roles[1].cpus);
+        if (s.roles[0].count && s.roles[1].count &&
+            !s.het) { /* by way of a configuration, to get its nodes */
+            char *spec =
+                dt_xasprintf("{\"layout\": \"packed\", \"dt\": {\"ps\": %zu, \"workers\": %zu, "
+                             "\"ps_cpus\": %zu, "
+                             "\"worker_cpus\": %zu}}",
+                             s.roles[0].count, s.roles[1].count, s.roles[0].cpus, s.roles[1].cpus);
+            char *config = dt_xasprintf(
+                "{\"ps\": %zu, \"workers\": %zu, \"ps_cpus\": %zu, \"worker_cpus\": %zu}",
+                s.roles[0].count, s.roles[1].count, s.roles[0].cpus, s.roles[1].cpus);
             s = shape_of(spec, config, &job, c);
             free(spec);
             free(config);
         }
         const char *why = dt_shape_why_not(&s, &job, c);
-        if (!why != !cases[i].why || (why && !dt_starts_with(why, cases[i].why)) || s.nodes != cases[i].nodes)
+        if (!why != !cases[i].why || (why && !dt_starts_with(why, cases[i].why)) ||
+            s.nodes != cases[i].nodes)
             fail_msg("case %zu: %s, %zu nodes", i, why ? why : "fits", s.nodes);
         dt_job_free(&job);
         dt_cluster_free(c);
@@ -286,7 +308,8 @@ static void clusters_refuse_what_they_cannot_run(void **state)
 
 static void gpus_and_memory_of_roles_count(void **state)
 {
-    struct dt_cluster *c = cluster_of("{\"nodes\": [{\"count\": 2, \"cpus\": 8, \"mem\": 8192, \"gpus\": 2, \"tmp\": 100}]}");
+    struct dt_cluster *c = cluster_of(
+        "{\"nodes\": [{\"count\": 2, \"cpus\": 8, \"mem\": 8192, \"gpus\": 2, \"tmp\": 100}]}");
     struct dt_job job = job_of((const char *[]){NULL});
     struct dt_shape s = {.roles = {[DT_ROLE_WORKER] = {.count = 4, .cpus = 1, .gpus = 1}}};
     struct dt_role *w = &s.roles[DT_ROLE_WORKER];
@@ -313,8 +336,8 @@ static void gpus_and_memory_of_roles_count(void **state)
 
 /* ---- generated spaces ---- */
 
-/* Independent of shape.c: whether ps + workers tasks of one CPU fit n nodes of `cpus` side by side, dealt evenly, the
- * odd servers to the first nodes and the odd workers to the last. */
+/* Independent of shape.c: whether ps + workers tasks of one CPU fit n nodes of `cpus` side by side,
+ * dealt evenly, the odd servers to the first nodes and the odd workers to the last. */
 static bool packs(size_t ps, size_t workers, size_t nodes, size_t cpus)
 {
     for (size_t n = 1; n <= nodes; n++) {
@@ -335,7 +358,8 @@ static bool packs(size_t ps, size_t workers, size_t nodes, size_t cpus)
 static void a_generated_space_is_what_the_cluster_can_run(void **state)
 {
     struct dt_error e = DT_ERROR_INIT;
-    struct dt_spec *spec = spec_of("{\"dt\": {\"ps\": {\"low\": 0, \"high\": 6}, \"workers\": {\"low\": 1, \"high\": 14}}}");
+    struct dt_spec *spec = spec_of(
+        "{\"dt\": {\"ps\": {\"low\": 0, \"high\": 6}, \"workers\": {\"low\": 1, \"high\": 14}}}");
     struct dt_cluster *c = cluster_of("{\"nodes\": [{\"count\": 4, \"cpus\": 4, \"mem\": 4096}]}");
     struct dt_job job = job_of(WORDS("ntasks=4"));
     struct dt_space_source source = {spec, &job, c};
@@ -368,14 +392,18 @@ static void layouts_follow_spec_and_cluster(void **state)
         const char *spec, *cluster, *why;
         int labels; /* of the parameter layout; 0: no such parameter */
     } cases[] = {
-        {"{\"dt\": {\"ps\": [0, 1]}}", "{\"nodes\": [{\"count\": 4, \"cpus\": 4}]}", "layouts packed and het", 2},
+        {"{\"dt\": {\"ps\": [0, 1]}}", "{\"nodes\": [{\"count\": 4, \"cpus\": 4}]}",
+         "layouts packed and het", 2},
         {"{\"dt\": {\"ps\": [0, 1]}}", NULL, "layouts packed and het", 2},
-        {"{\"dt\": {\"ps\": [0, 1]}}", "{\"nodes\": [{\"count\": 1, \"cpus\": 16}]}", "layout packed: heterogeneous comp", 0},
-        {"{\"dt\": {\"ps\": [0, 1]}}", "{\"backfill\": false, \"nodes\": [{\"count\": 4, \"cpus\": 4}]}",
+        {"{\"dt\": {\"ps\": [0, 1]}}", "{\"nodes\": [{\"count\": 1, \"cpus\": 16}]}",
+         "layout packed: heterogeneous comp", 0},
+        {"{\"dt\": {\"ps\": [0, 1]}}",
+         "{\"backfill\": false, \"nodes\": [{\"count\": 4, \"cpus\": 4}]}",
          "layout packed: heterogeneous jobs need", 0},
         {"{\"dt\": {\"ps\": [0, 1]}, \"layout\": \"packed\"}", NULL, "layout packed: as asked", 0},
         {"{\"dt\": {\"ps\": [1]}, \"layout\": \"het\"}", NULL, "layout het: as asked", 1},
-        {"{\"dt\": {\"ps\": [0]}, \"layout\": \"het\"}", NULL, "layout packed: there is only one role", 0},
+        {"{\"dt\": {\"ps\": [0]}, \"layout\": \"het\"}", NULL,
+         "layout packed: there is only one role", 0},
         {"{\"dt\": {\"workers\": [1, 2]}}", NULL, "layout packed: there is only one role", 0},
     };
     (void)state;
@@ -390,7 +418,8 @@ static void layouts_follow_spec_and_cluster(void **state)
         if (!s)
             fail_msg("%s", e.text);
         int at = dt_space_index(s, "layout");
-        if (!dt_starts_with(why, cases[i].why) || (at < 0 ? 0 : (int)s->params[at].nvalues) != cases[i].labels)
+        if (!dt_starts_with(why, cases[i].why) ||
+            (at < 0 ? 0 : (int)s->params[at].nvalues) != cases[i].labels)
             fail_msg("case %zu: %s", i, why);
         dt_space_free(s);
         dt_job_free(&job);
@@ -406,8 +435,8 @@ static void what_spec_leaves_out_has_a_default(void **state)
         const char *spec;
         size_t n, npoints;
     } cases[] = {
-        {"{}", 1, 16},                                         /* up to four times the workers */
-        {"{\"dt\": {\"worker_cpus\": [1, 2]}}", 2, 2},         /* workers stay as submitted */
+        {"{}", 1, 16},                                 /* up to four times the workers */
+        {"{\"dt\": {\"worker_cpus\": [1, 2]}}", 2, 2}, /* workers stay as submitted */
         {"{\"hyperparameters\": {\"opt\": [\"a\", \"b\", \"c\"]}}", 2, 3},
     };
     (void)state;
@@ -432,13 +461,18 @@ static void the_job_as_submitted_is_a_configuration(void **state)
     static const struct {
         const char *spec, *config;
     } cases[] = {
-        {"{\"dt\": {\"ps\": {\"low\": 0, \"high\": 2}, \"workers\": {\"low\": 1, \"high\": 8}}}", "ps=0 workers=4 layout=packed"},
-        {"{\"dt\": {\"ps\": {\"low\": 1, \"high\": 2}, \"workers\": {\"low\": 1, \"high\": 8}}}", "ps=1 workers=3 layout=packed"},
+        {"{\"dt\": {\"ps\": {\"low\": 0, \"high\": 2}, \"workers\": {\"low\": 1, \"high\": 8}}}",
+         "ps=0 workers=4 layout=packed"},
+        {"{\"dt\": {\"ps\": {\"low\": 1, \"high\": 2}, \"workers\": {\"low\": 1, \"high\": 8}}}",
+         "ps=1 workers=3 layout=packed"},
         {"{\"dt\": {\"ps\": [3, 2], \"workers\": [1, 2]}}", "ps=2 workers=2 layout=packed"},
         {"{\"dt\": {\"ps\": [9], \"workers\": [1, 2]}}", "ps=0 workers=4 layout=packed"},
         {"{\"dt\": {\"ps\": [1], \"workers\": [1, 2]}, \"layout\": \"het\"}", "ps=1 workers=3"},
-        {"{\"dt\": {\"worker_cpus\": [2, 4], \"worker_mem\": [\"1G\"], \"worker_tmp\": [5]}}", "workers=4 worker_cpus=2 worker_mem=1G"},
-        {"{\"hyperparameters\": {\"lr\": {\"low\": 0.1, \"high\": 1, \"default\": 0.5}, \"m\": [1, 2]}}", "workers=4 lr=0.5"},
+        {"{\"dt\": {\"worker_cpus\": [2, 4], \"worker_mem\": [\"1G\"], \"worker_tmp\": [5]}}",
+         "worker_cpus=2 worker_mem=1G workers=4"},
+        {"{\"hyperparameters\": {\"lr\": {\"low\": 0.1, \"high\": 1, \"default\": 0.5}, \"m\": [1, "
+         "2]}}",
+         "workers=4 lr=0.5"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -474,18 +508,20 @@ static void candidates_come_from_a_file(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct dt_error e = DT_ERROR_INIT;
-        char *path = dt_xasprintf("%s/dt-test-expand.XXXXXX", tmp ? tmp : "/tmp");
+        char *path = dt_xasprintf("%s/dt-test-expand.XXXXXX", tmp ? tmp : P_tmpdir);
         close(mkstemp(path));
         assert_int_equal(dt_write_file(path, cases[i].csv, strlen(cases[i].csv), 0600, &e), 0);
-        char *text = dt_xasprintf("{\"dt\": {\"ps\": [0, 1], \"workers\": {\"low\": 1, \"high\": 8}}, \"candidates\": \"%s\", "
-                                  "\"hyperparameters\": {\"opt\": [\"sgd\", \"adam\"]}}", path);
+        char *text = dt_xasprintf("{\"dt\": {\"ps\": [0, 1], \"workers\": {\"low\": 1, \"high\": "
+                                  "8}}, \"candidates\": \"%s\", "
+                                  "\"hyperparameters\": {\"opt\": [\"sgd\", \"adam\"]}}",
+                                  path);
         struct dt_spec *spec = spec_of(text);
         struct dt_job job = job_of((const char *[]){NULL});
         struct dt_space_source source = {spec, &job, NULL};
         const char *why;
         struct dt_space *s = dt_space_generate(&source, &why, &e);
         if (cases[i].error) {
-            char *expected = dt_xasprintf("%s%s", path, cases[i].error);
+            char *expected = dt_xasprintf("S.json:1: candidates: %s%s", path, cases[i].error);
             assert_null(s);
             if (!dt_starts_with(e.text, expected))
                 fail_msg("%s; expected %s", e.text, expected);
@@ -508,8 +544,8 @@ static void candidates_come_from_a_file(void **state)
 /* ---- batch scripts ---- */
 
 /* The #SBATCH lines of a configuration's script, without "#SBATCH --". Caller frees. */
-static char *directives(const char *const *words, const char *spec_text, const char *config, const char *cluster_text,
-                        bool as_submitted)
+static char *directives(const char *const *words, const char *spec_text, const char *config,
+                        const char *cluster_text, bool as_submitted)
 {
     struct dt_error e = DT_ERROR_INIT;
     struct dt_submission *sub = submission(words);
@@ -526,8 +562,18 @@ static char *directives(const char *const *words, const char *spec_text, const c
         fail_msg("%s", e.text);
     dt_shape_make(space, x, &job, cluster, &shape);
     shape.as_submitted = as_submitted;
-    struct dt_trial_script t = {sub, "#!/bin/sh\n#SBATCH --ntasks=99\necho \"hi\"\n", &job, space, x, &shape,
-                                "/opt/bin/dt-launch", "123", "/home/u/dt 100%/trials/0007", 7, 1, 123};
+    struct dt_trial_script t = {sub,
+                                "#!/bin/sh\n#SBATCH --ntasks=99\necho \"hi\"\n",
+                                &job,
+                                space,
+                                x,
+                                &shape,
+                                "/opt/bin/dt-launch",
+                                "123",
+                                "/home/u/dt 100%/trials/0007",
+                                7,
+                                1,
+                                123};
     char *text = dt_expand(&t, &e);
     if (!text)
         fail_msg("%s", e.text);
@@ -556,31 +602,52 @@ static char *directives(const char *const *words, const char *spec_text, const c
 
 static void trials_ask_slurm_for_their_shape(void **state)
 {
-#define OWN "job-name=train.sh.dt-123-7-1 output=\"/home/u/dt 100%%/trials/0007/output.log\" open-mode=append no-requeue "
+#define OWN                                                                                        \
+    "ignore-pbs job-name=train.sh.dt-123-7-1 output=\"/home/u/dt 100%%/trials/0007/output.log\" "  \
+    "open-mode=append no-requeue "
     static const char spec[] = "{\"dt\": {\"ps\": [0, 1, 2], \"workers\": [1, 2, 4]}}";
     static const char four[] = "{\"nodes\": [{\"count\": 4, \"cpus\": 4, \"mem\": 4096}]}";
     static const struct {
         const char *words[6], *config, *cluster, *lines;
         bool as_submitted;
     } cases[] = {
-        {{"ntasks=4", "cpus-per-task=2", "partition=main", "output=x.log"}, "{\"ps\":0,\"workers\":2,\"layout\":\"packed\"}", NULL,
-         "partition=main ntasks=2 cpus-per-task=2 ", false},
-        {{"ntasks=4", "cpus-per-task=2", "partition=main"}, "{\"ps\":1,\"workers\":2,\"layout\":\"het\"}", NULL,
-         "partition=main ntasks=1 cpus-per-task=2 | partition=main ntasks=2 cpus-per-task=2 ", false},
-        {{"ntasks=4", "mem-per-cpu=1G"}, "{\"ps\":2,\"workers\":4,\"layout\":\"packed\"}", four,
-         "nodes=2 ntasks-per-node=1 cpus-per-task=3 mem-per-cpu=1G ", false},
-        {{"ntasks=4", "nodes=2", "ntasks-per-node=2"}, "{\"ps\":0,\"workers\":4,\"layout\":\"packed\"}", NULL,
-         "ntasks=4 nodes=2 ntasks-per-node=2 ", true},
-        {{"ntasks=4", "gpus-per-task=k80:1"}, "{\"ps\":1,\"workers\":2,\"layout\":\"het\"}", NULL,
-         "ntasks=1 cpus-per-task=1 | ntasks=2 cpus-per-task=1 gpus-per-task=k80:1 ", false},
-        {{"ntasks=4", "gres=gpu:4"}, "{\"ps\":1,\"workers\":2,\"layout\":\"packed\"}", NULL,
-         "nodes=1 ntasks-per-node=1 cpus-per-task=3 gpus-per-node=2 ", false},
+        {{"ntasks=4", "cpus-per-task=2", "partition=main", "output=x.log"},
+         "{\"ps\":0,\"workers\":2,\"layout\":\"packed\"}",
+         NULL,
+         "partition=main ntasks=2 cpus-per-task=2 ",
+         false},
+        {{"ntasks=4", "cpus-per-task=2", "partition=main"},
+         "{\"ps\":1,\"workers\":2,\"layout\":\"het\"}",
+         NULL,
+         "partition=main ntasks=1 cpus-per-task=2 | partition=main ntasks=2 cpus-per-task=2 ",
+         false},
+        {{"ntasks=4", "mem-per-cpu=1G"},
+         "{\"ps\":2,\"workers\":4,\"layout\":\"packed\"}",
+         four,
+         "nodes=2 ntasks-per-node=1 cpus-per-task=3 mem-per-cpu=1G ",
+         false},
+        {{"ntasks=4", "nodes=2", "ntasks-per-node=2"},
+         "{\"ps\":0,\"workers\":4,\"layout\":\"packed\"}",
+         NULL,
+         "ntasks=4 nodes=2 ntasks-per-node=2 ",
+         true},
+        {{"ntasks=4", "gpus-per-task=k80:1"},
+         "{\"ps\":1,\"workers\":2,\"layout\":\"het\"}",
+         NULL,
+         "ntasks=1 cpus-per-task=1 | ntasks=2 cpus-per-task=1 gpus-per-task=k80:1 ",
+         false},
+        {{"ntasks=4", "gres=gpu:4"},
+         "{\"ps\":1,\"workers\":2,\"layout\":\"packed\"}",
+         NULL,
+         "nodes=1 ntasks-per-node=1 cpus-per-task=3 gpus-per-node=2 ",
+         false},
     };
     size_t bad = 0;
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        char *lines = directives(cases[i].words, spec, cases[i].config, cases[i].cluster, cases[i].as_submitted);
-        char *expected = dt_xasprintf(OWN "%s", cases[i].lines);
+        char *lines = directives(cases[i].words, spec, cases[i].config, cases[i].cluster,
+                                 cases[i].as_submitted);
+        char *expected = dt_xasprintf("%s%s", OWN, cases[i].lines);
         if (strcmp(lines, expected) != 0) {
             print_error("case %zu gave\n  %s\nexpected\n  %s\n", i, lines, expected);
             bad++;

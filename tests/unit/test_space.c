@@ -17,22 +17,36 @@ static char *mem_labels[] = {"2G", "512M", "4G"}, *opt_labels[] = {"sgd", "adam"
 static double act_values[] = {0, 1};
 static char *act_labels[] = {"relu", "sgd"};
 
-static const struct dt_param ps = {.name = "ps", .kind = DT_PARAM_INT, .low = 0, .high = 4, .step = 1};
-static const struct dt_param workers = {.name = "workers", .kind = DT_PARAM_INT, .low = 1, .high = 8, .step = 1};
-static const struct dt_param cpus = {.name = "worker_cpus", .kind = DT_PARAM_INT, .nvalues = 3, .values = cpu_values};
-static const struct dt_param mem = {
-    .name = "ps_mem", .kind = DT_PARAM_INT, .nvalues = 3, .values = mem_values, .labels = mem_labels};
-static const struct dt_param opt = {
-    .name = "opt", .kind = DT_PARAM_LABEL, .hyper = true, .nvalues = 3, .values = opt_values, .labels = opt_labels};
-static const struct dt_param act = {
-    .name = "act", .kind = DT_PARAM_LABEL, .hyper = true, .nvalues = 2, .values = act_values, .labels = act_labels};
+static const struct dt_param ps = {
+    .name = "ps", .kind = DT_PARAM_INT, .low = 0, .high = 4, .step = 1};
+static const struct dt_param workers = {
+    .name = "workers", .kind = DT_PARAM_INT, .low = 1, .high = 8, .step = 1};
+static const struct dt_param cpus = {
+    .name = "worker_cpus", .kind = DT_PARAM_INT, .nvalues = 3, .values = cpu_values};
+static const struct dt_param mem = {.name = "ps_mem",
+                                    .kind = DT_PARAM_INT,
+                                    .nvalues = 3,
+                                    .values = mem_values,
+                                    .labels = mem_labels};
+static const struct dt_param opt = {.name = "opt",
+                                    .kind = DT_PARAM_LABEL,
+                                    .hyper = true,
+                                    .nvalues = 3,
+                                    .values = opt_values,
+                                    .labels = opt_labels};
+static const struct dt_param act = {.name = "act",
+                                    .kind = DT_PARAM_LABEL,
+                                    .hyper = true,
+                                    .nvalues = 2,
+                                    .values = act_values,
+                                    .labels = act_labels};
 static const struct dt_param lr = {
     .name = "lr", .kind = DT_PARAM_FLOAT, .hyper = true, .log = true, .low = 1e-4, .high = 0.1};
 static const struct dt_param momentum = {
     .name = "momentum", .kind = DT_PARAM_FLOAT, .hyper = true, .low = 0, .high = 0.9, .step = 0.1};
 
-static struct dt_space *space_of(const struct dt_param *params, size_t n, const char *const *constraints,
-                                 struct dt_error *e)
+static struct dt_space *space_of(const struct dt_param *params, size_t n,
+                                 const char *const *constraints, struct dt_error *e)
 {
     struct dt_strv list = DT_STRV_INIT;
     for (; constraints && *constraints; constraints++)
@@ -56,7 +70,10 @@ static void domains_count_their_values(void **state)
                  {0.5, 0.5, 0, DT_PARAM_FLOAT, 1, 0.5},  {0, 10, 4, DT_PARAM_FLOAT, 3, 8}};
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct dt_param p = {.name = "p", .kind = cases[i].kind, .low = cases[i].low, .high = cases[i].high,
+        struct dt_param p = {.name = "p",
+                             .kind = cases[i].kind,
+                             .low = cases[i].low,
+                             .high = cases[i].high,
                              .step = cases[i].step};
         assert_true(dt_param_count(&p) == cases[i].count);
         assert_true(dt_param_nth(&p, (size_t)cases[i].count - 1) == cases[i].last);
@@ -72,10 +89,12 @@ static void domains_contain_their_values_only(void **state)
 {
     (void)state;
     assert_true(dt_param_contains(&ps, 0) && dt_param_contains(&ps, 4));
-    assert_false(dt_param_contains(&ps, 5) || dt_param_contains(&ps, -1) || dt_param_contains(&ps, 1.5));
+    assert_false(dt_param_contains(&ps, 5) || dt_param_contains(&ps, -1) ||
+                 dt_param_contains(&ps, 1.5));
     assert_false(dt_param_contains(&ps, NAN));
     assert_true(dt_param_contains(&cpus, 8) && !dt_param_contains(&cpus, 6));
-    assert_true(dt_param_contains(&lr, 1e-4) && dt_param_contains(&lr, 0.1) && !dt_param_contains(&lr, 0.2));
+    assert_true(dt_param_contains(&lr, 1e-4) && dt_param_contains(&lr, 0.1) &&
+                !dt_param_contains(&lr, 0.2));
     assert_true(dt_param_contains(&momentum, 0.7) && !dt_param_contains(&momentum, 0.75));
 }
 
@@ -150,16 +169,28 @@ static void constraints_hold_or_not(void **state)
         const char *text;
         bool holds; /* at ps=2 workers=4 lr=0.01 opt=adam act=sgd ps_mem=2048 */
     } cases[] = {
-        {"ps + workers <= 6", true},         {"ps + workers < 6", false},
-        {"ps == 2 && workers == 4", true},   {"ps == 0 || workers != 4", false},
-        {"workers % ps == 0", true},         {"workers % 3 == 0", false},
-        {"2 * workers % 5 == 3", true},      {"ps > 0 ? lr > 0.1 : lr < 0.1", false},
-        {"opt == \"adam\"", true},           {"opt == 'sgd'", false},
-        {"opt != \"ada max\"", true},        {"act == \"sgd\"", true},
-        {"opt == act", false},               {"max(ps, workers) >= 4", true},
-        {"ps_mem >= 1024", true},            {"lr * workers <= 0.04", true},
-        {"workers <= nodes * 2", true},      {"workers <= nodes", false},
-        {"ps/0 > 1", true},                  {"0 / (ps - 2)", true},
+        {"ps + workers <= 6", true},
+        {"ps + workers < 6", false},
+        {"ps == 2 && workers == 4", true},
+        {"ps == 0 || workers != 4", false},
+        {"workers % ps == 0", true},
+        {"workers % 3 == 0", false},
+        {"2 * workers % 5 == 3", true},
+        {"ps > 0 ? lr > 0.1 : lr < 0.1", false},
+        {"opt == \"adam\"", true},
+        {"opt == 'sgd'", false},
+        {"opt != \"ada max\"", true},
+        {"act == \"sgd\"", true},
+        {"opt == act", false},
+        {"max(ps, workers) >= 4", true},
+        {"ps_mem >= 1024", true},
+        {"lr * workers <= 0.04", true},
+        {"workers <= nodes * 2", true},
+        {"workers <= nodes", false},
+        {"ps/0 > 1", true},
+        {"0 / (ps - 2)", true},
+        {"!(ps == 2)", false},
+        {"!(opt == \"sgd\") && ps != 3", true},
     };
     const struct dt_param params[] = {ps, workers, lr, opt, act, mem};
     const double x[] = {2, 4, 0.01, 1, 1, 2048};
@@ -167,7 +198,8 @@ static void constraints_hold_or_not(void **state)
     struct dt_error e = DT_ERROR_INIT;
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct dt_constraint *c = dt_constraint_new(cases[i].text, params, COUNT(params), facts, 1, &e);
+        struct dt_constraint *c =
+            dt_constraint_new(cases[i].text, params, COUNT(params), facts, 1, &e);
         if (!c)
             fail_msg("%s", e.text);
         if (dt_constraint_holds(c, x) != cases[i].holds)
@@ -192,14 +224,17 @@ static void faulty_constraints_are_explained(void **state)
         {"opt == \"adam", "the quote \" is not closed"},
         {"ps = 2", "= sets a value; write == to compare"},
         {"ps < 4, workers < 4", "these are 2 expressions; write each as a constraint of its own"},
-        {"ps < 4 and workers < 4", "Unexpected"},
+        {"ps < 4 and workers < 4",
+         "unexpected word \"and\"; the names here are ps, workers, opt; and, "
+         "or, not are &&, ||, !"},
         {"works(ps)", ""},
     };
     const struct dt_param params[] = {ps, workers, opt};
     struct dt_error e = DT_ERROR_INIT;
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct dt_constraint *c = dt_constraint_new(cases[i].text, params, COUNT(params), NULL, 0, &e);
+        struct dt_constraint *c =
+            dt_constraint_new(cases[i].text, params, COUNT(params), NULL, 0, &e);
         if (c)
             fail_msg("\"%s\" was accepted", cases[i].text);
         char *prefix = dt_xasprintf("constraint \"%s\": ", cases[i].text);
@@ -295,8 +330,9 @@ static void an_empty_space_says_what_emptied_it(void **state)
     struct dt_error e = DT_ERROR_INIT;
     (void)state;
     assert_null(space_of(params, 2, constraints, &e));
-    assert_string_equal(e.text, "the search space is empty: 40 excluded by \"workers > 8 || ps > 4\"; widen the "
-                                "ranges or loosen the constraints");
+    assert_string_equal(
+        e.text, "the search space is empty: 40 excluded by \"workers > 8 || ps > 4\"; widen the "
+                "ranges or loosen the constraints");
     dt_error_clear(&e);
 }
 
@@ -314,7 +350,8 @@ static void candidates_and_filters_narrow_a_space(void **state)
     struct dt_error e = DT_ERROR_INIT;
     (void)state;
     dt_strv_add(&constraints, "workers < 5");
-    struct dt_space *s = dt_space_new(params, 2, &constraints, NULL, 0, odd_only, "even", candidates, 4, &e);
+    struct dt_space *s =
+        dt_space_new(params, 2, &constraints, NULL, 0, odd_only, "even", candidates, 4, &e);
     assert_true(s->enumerated);
     assert_int_equal(s->npoints, 2);
     assert_true(dt_config_equal(s->points, (double[]){1, 0.01}, 2));
@@ -339,11 +376,13 @@ static void candidates_and_filters_narrow_a_space(void **state)
 static void configurations_go_through_json_unchanged(void **state)
 {
     const struct dt_param params[] = {ps, mem, lr, opt};
-    static const double configs[][4] = {{2, 2048, 0.013, 1}, {0, 512, 1e-4, 2}, {3, NAN, NAN, NAN}, {1, 999, 0.1, 0}};
-    static const char *const texts[] = {"{\"ps\":2,\"ps_mem\":\"2G\",\"lr\":0.013,\"opt\":\"adam\"}",
-                                        "{\"ps\":0,\"ps_mem\":\"512M\",\"lr\":0.0001,\"opt\":\"ada max\"}",
-                                        "{\"ps\":3,\"ps_mem\":null,\"lr\":null,\"opt\":null}",
-                                        "{\"ps\":1,\"ps_mem\":\"999\",\"lr\":0.1,\"opt\":\"sgd\"}"};
+    static const double configs[][4] = {
+        {2, 2048, 0.013, 1}, {0, 512, 1e-4, 2}, {3, NAN, NAN, NAN}, {1, 999, 0.1, 0}};
+    static const char *const texts[] = {
+        "{\"ps\":2,\"ps_mem\":\"2G\",\"lr\":0.013,\"opt\":\"adam\"}",
+        "{\"ps\":0,\"ps_mem\":\"512M\",\"lr\":0.0001,\"opt\":\"ada max\"}",
+        "{\"ps\":3,\"ps_mem\":null,\"lr\":null,\"opt\":null}",
+        "{\"ps\":1,\"ps_mem\":\"999\",\"lr\":0.1,\"opt\":\"sgd\"}"};
     struct dt_error e = DT_ERROR_INIT;
     struct dt_space *s = space_of(params, 4, NULL, &e);
     (void)state;
@@ -367,7 +406,8 @@ static void configurations_go_through_json_unchanged(void **state)
     assert_null(dt_space_label(s, configs[2], "opt"));
     assert_null(dt_space_label(s, configs[0], "ps"));
     assert_null(dt_space_label(s, configs[0], "layout"));
-    assert_true(dt_space_value(s, configs[2], "lr", 7) == 7 && dt_space_value(s, configs[2], "none", 8) == 8);
+    assert_true(dt_space_value(s, configs[2], "lr", 7) == 7 &&
+                dt_space_value(s, configs[2], "none", 8) == 8);
     dt_space_free(s);
 }
 
@@ -378,11 +418,15 @@ static void wrong_configurations_are_refused(void **state)
     } cases[] = {
         {"[]", "a configuration must be an object like {\"ps\": 1, \"workers\": 4}"},
         {"{\"ps\": 1}", "configuration: \"opt\" is missing"},
-        {"{\"ps\": 1, \"opt\": \"sgd\", \"x\": 1}", "configuration: \"x\" is not a parameter of the space"},
-        {"{\"ps\": \"1\", \"opt\": \"sgd\"}", "configuration: \"ps\": \"1\" is not one of its values"},
-        {"{\"ps\": 1, \"opt\": \"adamw\"}", "configuration: \"opt\": \"adamw\" is not one of its values"},
+        {"{\"ps\": 1, \"opt\": \"sgd\", \"x\": 1}",
+         "configuration: \"x\" is not a parameter of the space"},
+        {"{\"ps\": \"1\", \"opt\": \"sgd\"}",
+         "configuration: \"ps\": \"1\" is not one of its values"},
+        {"{\"ps\": 1, \"opt\": \"adamw\"}",
+         "configuration: \"opt\": \"adamw\" is not one of its values"},
         {"{\"ps\": 1, \"opt\": 1}", "configuration: \"opt\": 1 is not one of its values"},
-        {"{\"ps\": true, \"opt\": \"sgd\"}", "configuration: \"ps\": true is not one of its values"},
+        {"{\"ps\": true, \"opt\": \"sgd\"}",
+         "configuration: \"ps\": true is not one of its values"},
         {"{\"ps\": 1e999, \"opt\": \"sgd\"}", "configuration: \"ps\": not a finite number"},
     };
     const struct dt_param params[] = {ps, opt};
@@ -405,14 +449,17 @@ static void wrong_configurations_are_refused(void **state)
 static void clusters_go_through_json_and_give_facts(void **state)
 {
     struct dt_error e = DT_ERROR_INIT;
-    struct json_object *o = dt_json_parse("{\"partition\": \"main\", \"backfill\": false, \"max_nodes\": 3, \"nodes\": ["
-                                          "{\"count\": 2, \"cpus\": 4, \"mem\": 4096},"
-                                          "{\"count\": 1, \"cpus\": 16, \"mem\": 1024, \"gpus\": 2, \"tmp\": 7},"
-                                          "{\"count\": 3, \"cpus\": 4, \"mem\": 4096}]}", "c", &e);
+    struct json_object *o = dt_json_parse(
+        "{\"partition\": \"main\", \"backfill\": false, \"max_nodes\": 3, \"nodes\": ["
+        "{\"count\": 2, \"cpus\": 4, \"mem\": 4096},"
+        "{\"count\": 1, \"cpus\": 16, \"mem\": 1024, \"gpus\": 2, \"tmp\": 7},"
+        "{\"count\": 3, \"cpus\": 4, \"mem\": 4096}]}",
+        "c", &e);
     struct dt_cluster *c = dt_cluster_from_json(o, &e);
     struct dt_fact facts[DT_CLUSTER_FACTS];
-    static const struct dt_fact expected[] = {{"cluster_nodes", 6}, {"cluster_cpus", 36}, {"cluster_gpus", 2},
-                                              {"node_cpus", 16},    {"node_mem", 4096},   {"node_gpus", 2}};
+    static const struct dt_fact expected[] = {{"cluster_nodes", 6}, {"cluster_cpus", 36},
+                                              {"cluster_gpus", 2},  {"node_cpus", 16},
+                                              {"node_mem", 4096},   {"node_gpus", 2}};
     (void)state;
     assert_non_null(c);
     assert_int_equal(c->n, 2); /* equal nodes are one class, the largest first */
@@ -426,9 +473,11 @@ static void clusters_go_through_json_and_give_facts(void **state)
     }
     struct json_object *again = dt_cluster_to_json(c);
     char *text = dt_json_text(again);
-    assert_string_equal(text, "{\"partition\":\"main\",\"backfill\":false,\"max_nodes\":3,\"max_time\":null,\"nodes\":["
-                              "{\"count\":1,\"cpus\":16,\"mem\":1024,\"tmp\":7,\"gpus\":2},"
-                              "{\"count\":5,\"cpus\":4,\"mem\":4096,\"tmp\":0,\"gpus\":0}]}");
+    assert_string_equal(
+        text,
+        "{\"partition\":\"main\",\"backfill\":false,\"max_nodes\":3,\"max_time\":null,\"nodes\":["
+        "{\"count\":1,\"cpus\":16,\"mem\":1024,\"tmp\":7,\"gpus\":2},"
+        "{\"count\":5,\"cpus\":4,\"mem\":4096,\"tmp\":0,\"gpus\":0}]}");
     free(text);
     json_object_put(again);
     json_object_put(o);

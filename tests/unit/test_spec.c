@@ -1,4 +1,5 @@
-/* spec: every section, every kind of mistake with its exact message, and options merged into the document. */
+/* spec: every section, every kind of mistake with its exact message, and options merged into the
+ * document. */
 #include "spec/spec.h"
 
 #include <math.h>
@@ -61,24 +62,34 @@ static void an_empty_spec_has_the_documented_defaults(void **state)
 
 static const char full[] =
     "{ \"version\": 1,\n"
-    "  \"dt\": { \"ps\": {\"low\": 0, \"high\": 4}, \"workers\": {\"low\": 2, \"high\": 16, \"step\": 2},\n"
-    "          \"worker_cpus\": {\"choices\": [8, 2, 4]}, \"ps_mem\": {\"choices\": [\"2G\", \"512M\"]},\n"
-    "          \"worker_gpus\": 1, \"worker_mem\": {\"low\": \"1G\", \"high\": \"4G\", \"step\": \"1G\"} },\n"
-    "  \"hyperparameters\": { \"lr\": {\"type\": \"float\", \"low\": 1e-4, \"high\": 0.1, \"log\": true, \"default\": 0.01},\n"
-    "                       \"batch\": {\"type\": \"int\", \"low\": 32, \"high\": 1024, \"log\": true},\n"
+    "  \"dt\": { \"ps\": {\"low\": 0, \"high\": 4}, \"workers\": {\"low\": 2, \"high\": 16, "
+    "\"step\": 2},\n"
+    "          \"worker_cpus\": {\"choices\": [8, 2, 4]}, \"ps_mem\": {\"choices\": [\"2G\", "
+    "\"512M\"]},\n"
+    "          \"worker_gpus\": 1, \"worker_mem\": {\"low\": \"1G\", \"high\": \"4G\", \"step\": "
+    "\"1G\"} },\n"
+    "  \"hyperparameters\": { \"lr\": {\"type\": \"float\", \"low\": 1e-4, \"high\": 0.1, \"log\": "
+    "true, \"default\": 0.01},\n"
+    "                       \"batch\": {\"type\": \"int\", \"low\": 32, \"high\": 1024, \"log\": "
+    "true},\n"
     "                       \"momentum\": {\"low\": 0.0, \"high\": 0.9, \"step\": 0.1},\n"
     "                       \"opt\": {\"choices\": [\"sgd\", \"adam\"], \"default\": \"adam\"},\n"
-    "                       \"nesterov\": [true, false], \"decay\": [0.1, 1, 0.01], \"epochs\": 3, \"mode\": \"fast\",\n"
+    "                       \"nesterov\": [true, false], \"decay\": [0.1, 1, 0.01], \"epochs\": 3, "
+    "\"mode\": \"fast\",\n"
     "                       \"whole\": {\"low\": 1, \"high\": 3} },\n"
     "  \"constraints\": [\"ps + workers <= 24\", \"batch >= 64\"],\n"
     "  \"candidates\": \"rows.csv\",\n"
     "  \"objective\": {\"metric\": \"accuracy\", \"goal\": \"maximize\"},\n"
     "  \"target\": {\"metric\": \"loss\", \"at_most\": 0.5},\n"
     "  \"layout\": \"het\",\n"
-    "  \"search\": {\"algorithm\": \"grid\", \"seed\": 7, \"max_configs\": 40, \"min_configs\": 3, \"window\": 4,\n"
-    "             \"min_improve\": 5, \"max_failures\": 2, \"parallel\": 8, \"grid_levels\": 3, \"deadline\": \"1-12\"},\n"
-    "  \"replay\": {\"map\": {\"ps\": \"n_ps\", \"workers\": \"n_workers\"}, \"where\": {\"model\": \"resnet-50\", \"n\": 3},\n"
-    "             \"objective\": \"samples_per_s\", \"goal\": \"maximize\", \"duration\": \"time_s\", \"status\": \"status\",\n"
+    "  \"search\": {\"algorithm\": \"grid\", \"seed\": 7, \"max_configs\": 40, \"min_configs\": 3, "
+    "\"window\": 4,\n"
+    "             \"min_improve\": 5, \"max_failures\": 2, \"parallel\": 8, \"grid_levels\": 3, "
+    "\"deadline\": \"1-12\"},\n"
+    "  \"replay\": {\"map\": {\"ps\": \"n_ps\", \"workers\": \"n_workers\"}, \"where\": "
+    "{\"model\": \"resnet-50\", \"n\": 3},\n"
+    "             \"objective\": \"samples_per_s\", \"goal\": \"maximize\", \"duration\": "
+    "\"time_s\", \"status\": \"status\",\n"
     "             \"ok\": [\"ok\", \"fine\"]} }\n";
 
 static void every_parameter_gets_its_domain(void **state)
@@ -90,7 +101,8 @@ static void every_parameter_gets_its_domain(void **state)
     assert_string_equal(s->params[0].name, "ps"); /* in SPEC's order */
     assert_string_equal(s->params[6].name, "lr");
     p = param(s, "workers");
-    assert_true(p->kind == DT_PARAM_INT && !p->hyper && p->low == 2 && p->high == 16 && p->step == 2);
+    assert_true(p->kind == DT_PARAM_INT && !p->hyper && p->low == 2 && p->high == 16 &&
+                p->step == 2);
     p = param(s, "worker_cpus");
     assert_true(p->kind == DT_PARAM_INT && p->nvalues == 3 && p->values[0] == 8 && !p->labels);
     p = param(s, "ps_mem");
@@ -114,7 +126,9 @@ static void every_parameter_gets_its_domain(void **state)
     assert_true(param(s, "whole")->kind == DT_PARAM_INT);
     for (size_t i = 0; i < s->nparams; i++) {
         bool lr = strcmp(s->params[i].name, "lr") == 0, opt = strcmp(s->params[i].name, "opt") == 0;
-        assert_true(lr ? s->submitted[i] == 0.01 : opt ? s->submitted[i] == 1 : isnan(s->submitted[i]));
+        assert_true(lr    ? s->submitted[i] == 0.01
+                    : opt ? s->submitted[i] == 1
+                          : isnan(s->submitted[i]));
     }
     dt_spec_free(s);
 }
@@ -135,7 +149,8 @@ static void every_section_is_read(void **state)
     assert_true(s->layout == DT_LAYOUT_HET);
     assert_string_equal(s->algorithm, "grid");
     assert_true(s->seed == 7 && s->max_configs == 40 && s->min_configs == 3 && s->window == 4);
-    assert_true(s->min_improve == 0.05 && s->max_failures == 2 && s->parallel == 8 && s->grid_levels == 3);
+    assert_true(s->min_improve == 0.05 && s->max_failures == 2 && s->parallel == 8 &&
+                s->grid_levels == 3);
     assert_true(s->deadline == 129600);
     assert_string_equal(s->replay.columns.v[0], "n_ps");
     assert_string_equal(s->replay.columns.v[2], "worker_cpus");
@@ -155,11 +170,13 @@ static void objectives_have_a_direction(void **state)
         bool maximize;
     } cases[] = {
         {"{\"objective\": {\"metric\": \"time\"}}", DT_OBJECTIVE_TIME, false},
-        {"{\"objective\": {\"metric\": \"time\", \"goal\": \"minimize\"}}", DT_OBJECTIVE_TIME, false},
+        {"{\"objective\": {\"metric\": \"time\", \"goal\": \"minimize\"}}", DT_OBJECTIVE_TIME,
+         false},
         {"{\"objective\": {\"metric\": \"turnaround\"}}", DT_OBJECTIVE_TURNAROUND, false},
         {"{\"objective\": {\"metric\": \"cost\"}}", DT_OBJECTIVE_COST, false},
         {"{\"objective\": {\"metric\": \"throughput\"}}", DT_OBJECTIVE_THROUGHPUT, true},
-        {"{\"objective\": {\"metric\": \"loss\", \"goal\": \"minimize\"}}", DT_OBJECTIVE_METRIC, false},
+        {"{\"objective\": {\"metric\": \"loss\", \"goal\": \"minimize\"}}", DT_OBJECTIVE_METRIC,
+         false},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -172,6 +189,7 @@ static void objectives_have_a_direction(void **state)
 /* ---- what is wrong ---- */
 
 #define DT(domain) "{\n\"dt\": {\"ps\": " domain "}}"
+#define NO_NULL "a value is needed here, this is null; without the key the default holds"
 #define HP(domain) "{\n\"hyperparameters\": {\n\"lr\": " domain "}}"
 #define SEARCH(pair) "{\"search\":\n{" pair "}}"
 #define REPLAY(pairs) "{\"dt\": {\"ps\": 1},\n\"replay\": {" pairs "}}"
@@ -183,85 +201,114 @@ static const struct {
     {"\"x\"", "S.json: an object is needed here, this is a string"},
     {"{\"version\": 2}", "S.json:1: version: this dt-tune reads version 1"},
     {"{\"version\": \"1\"}", "S.json:1: version: this dt-tune reads version 1"},
-    {"{\n\"hyperparameter\": {}}", "S.json:2: hyperparameter: unknown key; did you mean \"hyperparameters\"?"},
-    {"{\"zzzzzzzz\": {}}", "S.json:1: zzzzzzzz: unknown key; known are: version, dt, hyperparameters, constraints, "
-                           "candidates, objective, target, search, layout, replay"},
+    {"{\n\"hyperparameter\": {}}",
+     "S.json:2: hyperparameter: unknown key; did you mean \"hyperparameters\"?"},
+    {"{\"zzzzzzzz\": {}}",
+     "S.json:1: zzzzzzzz: unknown key; known are: version, dt, hyperparameters, constraints, "
+     "candidates, objective, target, search, layout, replay"},
     {"{\"dt\": []}", "S.json:1: dt: an object is needed here, this is an array"},
     {"{\"dt\": {\n\"worker\": 1}}", "S.json:2: dt.worker: unknown key; did you mean \"workers\"?"},
-    {"{\"dt\": {\n\"lr\": 1}}", "S.json:2: dt.lr: unknown key; known are: ps, workers, ps_cpus, worker_cpus, ps_mem, "
-                             "worker_mem, ps_tmp, worker_tmp, ps_gpus, worker_gpus, ps_nodes, worker_nodes"},
+    {"{\"dt\": {\n\"lr\": 1}}",
+     "S.json:2: dt.lr: unknown key; known are: ps, workers, ps_cpus, worker_cpus, ps_mem, "
+     "worker_mem, ps_tmp, worker_tmp, ps_gpus, worker_gpus, ps_nodes, worker_nodes"},
     {DT("{\"low\": 0}"), "S.json:2: dt.ps: \"high\" is missing (or give \"choices\")"},
     {DT("{\"high\": 4}"), "S.json:2: dt.ps: \"low\" is missing (or give \"choices\")"},
     {DT("{\"low\": 4, \"high\": 1}"), "S.json:2: dt.ps: low (4) is above high (1)"},
     {DT("{\"low\": -1, \"high\": 1}"), "S.json:2: dt.ps: -1 is too small, the least is 0"},
-    {DT("{\"low\": 0, \"high\": 1.5}"), "S.json:2: dt.ps: low and high of an int must be whole numbers"},
-    {DT("{\"low\": 0, \"high\": 4, \"type\": \"float\"}"), "S.json:2: dt.ps: whole numbers are needed here"},
+    {DT("{\"low\": 0, \"high\": 1.5}"),
+     "S.json:2: dt.ps: low and high of an int must be whole numbers"},
+    {DT("{\"low\": 0, \"high\": 4, \"type\": \"float\"}"),
+     "S.json:2: dt.ps: whole numbers are needed here"},
     {DT("[0.5]"), "S.json:2: dt.ps: whole numbers are needed here"},
-    {DT("{\"low\": 0, \"high\": 4, \"setp\": 1}"), "S.json:2: dt.ps.setp: unknown key; did you mean \"step\"?"},
+    {DT("{\"low\": 0, \"high\": 4, \"setp\": 1}"),
+     "S.json:2: dt.ps.setp: unknown key; did you mean \"step\"?"},
     {DT("{\"low\": 0, \"high\": 4, \"step\": 0}"),
      "S.json:2: dt.ps.step: the step must be above 0, and whole for an int"},
     {DT("{\"low\": 0, \"high\": 4, \"step\": 0.5}"),
      "S.json:2: dt.ps.step: the step must be above 0, and whole for an int"},
-    {DT("{\"low\": 0, \"high\": 4, \"log\": true}"), "S.json:2: dt.ps.log: a log scale needs numbers above 0"},
-    {DT("{\"low\": 0, \"high\": 4, \"log\": 1}"), "S.json:2: dt.ps.log: true or false is needed here, this is a number"},
-    {DT("{\"low\": \"0\", \"high\": 4}"), "S.json:2: dt.ps.low: a number is needed here, this is a string"},
-    {DT("{\"low\": null, \"high\": 4}"), "S.json:2: dt.ps.low: a number is needed here, this is null"},
+    {DT("{\"low\": 0, \"high\": 4, \"log\": true}"),
+     "S.json:2: dt.ps.log: a log scale needs numbers above 0"},
+    {DT("{\"low\": 0, \"high\": 4, \"log\": 1}"),
+     "S.json:2: dt.ps.log: true or false is needed here, this is a number"},
+    {DT("{\"low\": \"0\", \"high\": 4}"),
+     "S.json:2: dt.ps.low: a number is needed here, this is a string"},
+    {DT("{\"low\": null, \"high\": 4}"), "S.json:2: dt.ps.low: " NO_NULL},
     {DT("{\"low\": 0, \"high\": 4, \"default\": 1}"),
-     "S.json:2: dt.ps.default: the job itself says what it was submitted with; only hyperparameters take a default"},
+     "S.json:2: dt.ps.default: the job itself says what it was submitted with; only "
+     "hyperparameters take a default"},
     {DT("[]"), "S.json:2: dt.ps: the list of choices is empty"},
     {DT("[1, 2, 1]"), "S.json:2: dt.ps: the choice 1 stands twice"},
     {DT("[\"one\"]"), "S.json:2: dt.ps: \"one\" is no number"},
     {DT("{\"choices\": 3}"), "S.json:2: dt.ps.choices: an array is needed here, this is a number"},
-    {DT("{\"choices\": null}"), "S.json:2: dt.ps.choices: an array is needed here, this is null"},
-    {DT("{\"choices\": [1], \"low\": 1}"), "S.json:2: dt.ps: give either choices or low and high, not both"},
-    {DT("null"), "S.json:2: dt.ps: a number is needed here, this is null"},
-    {"{\"dt\": {\"workers\": {\"low\": 0, \"high\": 4}}}", "S.json:1: dt.workers: 0 is too small, the least is 1"},
-    {"{\"dt\": {\"worker_cpus\": [4, 0]}}", "S.json:1: dt.worker_cpus: 0 is too small, the least is 1"},
-    {"{\"dt\": {\"ps_mem\": [\"2X\"]}}", "S.json:1: dt.ps_mem: \"2X\" is no size; write it like \"512M\" or \"4G\""},
-    {"{\"dt\": {\"ps_mem\": [\"2G\", \"2048M\"]}}", "S.json:1: dt.ps_mem: the choice 2048M stands twice"},
+    {DT("{\"choices\": null}"), "S.json:2: dt.ps.choices: " NO_NULL},
+    {DT("{\"choices\": [1], \"low\": 1}"),
+     "S.json:2: dt.ps: give either choices or low and high, not both"},
+    {DT("null"), "S.json:2: dt.ps: " NO_NULL},
+    {"{\"dt\": {\"workers\": {\"low\": 0, \"high\": 4}}}",
+     "S.json:1: dt.workers: 0 is too small, the least is 1"},
+    {"{\"dt\": {\"worker_cpus\": [4, 0]}}",
+     "S.json:1: dt.worker_cpus: 0 is too small, the least is 1"},
+    {"{\"dt\": {\"ps_mem\": [\"2X\"]}}",
+     "S.json:1: dt.ps_mem: \"2X\" is no size; write it like \"512M\" or \"4G\""},
+    {"{\"dt\": {\"ps_mem\": [\"2G\", \"2048M\"]}}",
+     "S.json:1: dt.ps_mem: the choice 2048M stands twice"},
     {"{\"dt\": {\"ps_mem\": [512, \"2G\"]}}",
      "S.json:1: dt.ps_mem: write all sizes as strings (\"2G\") or all as MiB"},
-    {"{\"hyperparameters\": 1}", "S.json:1: hyperparameters: an object is needed here, this is a number"},
+    {"{\"hyperparameters\": 1}",
+     "S.json:1: hyperparameters: an object is needed here, this is a number"},
     {"{\"hyperparameters\": {\"learning rate\": 1}}",
-     "S.json:1: hyperparameters.learning rate: a name must consist of letters, digits and _, as it becomes "
+     "S.json:1: hyperparameters.learning rate: a name must consist of letters, digits and _, as it "
+     "becomes "
      "DT_PARAM_learning rate"},
-    {"{\"hyperparameters\": {\"1x\": 1}}",
-     "S.json:1: hyperparameters.1x: a name must consist of letters, digits and _, as it becomes DT_PARAM_1x"},
-    {"{\"hyperparameters\": {\"\": 1}}",
-     "S.json:1: hyperparameters.: a name must consist of letters, digits and _, as it becomes DT_PARAM_"},
-    {"{\"hyperparameters\": {\"workers\": 1}}", "S.json:1: hyperparameters.workers: this belongs under \"dt\""},
-    {"{\"hyperparameters\": {\"layout\": [\"a\"]}}", "S.json:1: hyperparameters.layout: this name is taken by dt-tune"},
+    {"{\"hyperparameters\": {\"1x\": 1}}", "S.json:1: hyperparameters.1x: a name must consist of "
+                                           "letters, digits and _, as it becomes DT_PARAM_1x"},
+    {"{\"hyperparameters\": {\"\": 1}}", "S.json:1: hyperparameters.: a name must consist of "
+                                         "letters, digits and _, as it becomes DT_PARAM_"},
+    {"{\"hyperparameters\": {\"workers\": 1}}",
+     "S.json:1: hyperparameters.workers: this belongs under \"dt\" in SPEC"},
+    {"{\"hyperparameters\": {\"layout\": [\"a\"]}}",
+     "S.json:1: hyperparameters.layout: this name is taken by dt-tune"},
     {HP("{\"type\": \"double\", \"low\": 0, \"high\": 1}"),
-     "S.json:3: hyperparameters.lr.type: \"double\" is not a type; \"int\" or \"float\" with low and high, "
+     "S.json:3: hyperparameters.lr.type: \"double\" is not a type; \"int\" or \"float\" with low "
+     "and high, "
      "\"categorical\" with choices"},
     {HP("{\"type\": 1, \"low\": 0, \"high\": 1}"),
      "S.json:3: hyperparameters.lr.type: a string is needed here, this is a number"},
     {HP("{\"type\": \"categorical\", \"low\": 0, \"high\": 1}"),
      "S.json:3: hyperparameters.lr.type: a categorical parameter has choices, not low and high"},
     {HP("{\"type\": \"bogus\", \"choices\": [1]}"),
-     "S.json:3: hyperparameters.lr.type: \"bogus\" is not a type; \"int\" or \"float\" with low and high, "
+     "S.json:3: hyperparameters.lr.type: \"bogus\" is not a type; \"int\" or \"float\" with low "
+     "and high, "
      "\"categorical\" with choices"},
     {HP("{\"low\": 0.0, \"high\": 0.1, \"log\": true}"),
      "S.json:3: hyperparameters.lr.log: a log scale needs numbers above 0"},
     {HP("{\"choices\": [\"a\", \"b\"], \"log\": true}"),
      "S.json:3: hyperparameters.lr.log: a log scale is for numbers, these choices are words"},
-    {HP("{\"choices\": [0, 1], \"log\": true}"), "S.json:3: hyperparameters.lr.log: a log scale needs numbers above 0"},
-    {HP("{\"low\": 0, \"high\": 1e999}"), "S.json:3: hyperparameters.lr.high: a finite number is needed here"},
-    {HP("{\"low\": 0, \"high\": NaN}"), "S.json:3: hyperparameters.lr.high: a finite number is needed here"},
-    {HP("[\"a\", 1]"), "S.json:3: hyperparameters.lr: the choices must be all numbers or all strings"},
-    {HP("[1, \"a\"]"), "S.json:3: hyperparameters.lr: the choices must be all numbers or all strings"},
+    {HP("{\"choices\": [0, 1], \"log\": true}"),
+     "S.json:3: hyperparameters.lr.log: a log scale needs numbers above 0"},
+    {HP("{\"low\": 0, \"high\": 1e999}"),
+     "S.json:3: hyperparameters.lr.high: a finite number is needed here"},
+    {HP("{\"low\": 0, \"high\": NaN}"),
+     "S.json:3: hyperparameters.lr.high: a finite number is needed here"},
+    {HP("[\"a\", 1]"),
+     "S.json:3: hyperparameters.lr: the choices must be all numbers or all strings"},
+    {HP("[1, \"a\"]"),
+     "S.json:3: hyperparameters.lr: the choices must be all numbers or all strings"},
     {HP("[[1]]"), "S.json:3: hyperparameters.lr: a number is needed here, this is an array"},
     {HP("[\"a\", \"a\"]"), "S.json:3: hyperparameters.lr: the choice a stands twice"},
     {HP("{\"choices\": [\"a\"], \"default\": \"b\"}"),
      "S.json:3: hyperparameters.lr.default: \"b\" is not one of the choices"},
     {HP("{\"low\": 0, \"high\": 1, \"default\": \"b\"}"),
      "S.json:3: hyperparameters.lr.default: a number is needed here, this is a string"},
-    {"{\"constraints\": \"ps < 4\"}", "S.json:1: constraints: an array of strings is needed here, this is a string"},
-    {"{\"constraints\": [1]}", "S.json:1: constraints: an array of strings is needed here, this is a number"},
+    {"{\"constraints\": \"ps < 4\"}",
+     "S.json:1: constraints: an array of strings is needed here, this is a string"},
+    {"{\"constraints\": [1]}",
+     "S.json:1: constraints: an array of strings is needed here, this is a number"},
     {"{\"candidates\": [1]}", "S.json:1: candidates: a string is needed here, this is an array"},
-    {"{\"objective\": \"time\"}", "S.json:1: objective: an object is needed here, this is a string"},
-    {"{\"objective\": {}}",
-     "S.json:1: objective: \"metric\" is missing: time, throughput, cost, turnaround or a metric's name"},
+    {"{\"objective\": \"time\"}",
+     "S.json:1: objective: an object is needed here, this is a string"},
+    {"{\"objective\": {}}", "S.json:1: objective: \"metric\" is missing: time, throughput, cost, "
+                            "turnaround or a metric's name"},
     {"{\"objective\": {\"metric\": \"loss\"}}",
      "S.json:1: objective: \"goal\" is missing: should loss be minimized or maximized?"},
     {"{\"objective\": {\"metric\": \"loss\", \"goal\": \"min\"}}",
@@ -278,29 +325,37 @@ static const struct {
      "S.json:1: target.at_least: a number is needed here, this is a string"},
     {"{\"target\": {\"metric\": \"acc\", \"at_least\": NaN}}",
      "S.json:1: target.at_least: a finite number is needed here"},
-    {SEARCH("\"alg\": 1"), "S.json:2: search.alg: unknown key; known are: algorithm, seed, max_configs, min_configs, "
-                           "min_improve, window, max_failures, parallel, grid_levels, deadline"},
-    {SEARCH("\"seed\": -1"), "S.json:2: search.seed: a whole number between 0 and 1000000000 is needed here"},
-    {SEARCH("\"seed\": 1.5"), "S.json:2: search.seed: a whole number between 0 and 1000000000 is needed here"},
+    {SEARCH("\"alg\": 1"),
+     "S.json:2: search.alg: unknown key; known are: algorithm, seed, max_configs, min_configs, "
+     "min_improve, window, max_failures, parallel, grid_levels, deadline"},
+    {SEARCH("\"seed\": -1"),
+     "S.json:2: search.seed: a whole number between 0 and 1000000000 is needed here"},
+    {SEARCH("\"seed\": 1.5"),
+     "S.json:2: search.seed: a whole number between 0 and 1000000000 is needed here"},
     {SEARCH("\"max_configs\": 0"),
      "S.json:2: search.max_configs: a whole number between 1 and 1000000000 is needed here"},
     {SEARCH("\"parallel\": \"2\""),
      "S.json:2: search.parallel: a whole number between 1 and 1000000000 is needed here"},
     {SEARCH("\"grid_levels\": 1"),
      "S.json:2: search.grid_levels: a whole number between 2 and 1000000000 is needed here"},
-    {SEARCH("\"min_improve\": 101"), "S.json:2: search.min_improve: per cent between 0 and 100 are needed here"},
+    {SEARCH("\"min_improve\": 101"),
+     "S.json:2: search.min_improve: per cent between 0 and 100 are needed here"},
     {SEARCH("\"min_improve\": \"2\""),
      "S.json:2: search.min_improve: a number of per cent is needed here, this is a string"},
-    {SEARCH("\"deadline\": 90"), "S.json:2: search.deadline: a string is needed here, this is a number"},
-    {SEARCH("\"deadline\": \"soon\""),
-     "S.json:2: search.deadline: \"soon\" is not a time; write it as Slurm does: \"90\" (minutes), \"1:30:00\", \"1-12\""},
-    {SEARCH("\"deadline\": \"0\""),
-     "S.json:2: search.deadline: \"0\" is not a time; write it as Slurm does: \"90\" (minutes), \"1:30:00\", \"1-12\""},
-    {"{\"layout\": \"mixed\"}", "S.json:1: layout: \"mixed\" is not a layout; there are auto, het and packed"},
+    {SEARCH("\"deadline\": 90"),
+     "S.json:2: search.deadline: a string is needed here, this is a number"},
+    {SEARCH("\"deadline\": \"soon\""), "S.json:2: search.deadline: \"soon\" is not a time; write "
+                                       "it as Slurm does: \"90\" (minutes), \"1:30:00\", \"1-12\""},
+    {SEARCH("\"deadline\": \"0\""), "S.json:2: search.deadline: \"0\" is not a time; write it as "
+                                    "Slurm does: \"90\" (minutes), \"1:30:00\", \"1-12\""},
+    {"{\"layout\": \"mixed\"}",
+     "S.json:1: layout: \"mixed\" is not a layout; there are auto, het and packed"},
     {"{\"layout\": 1}", "S.json:1: layout: a string is needed here, this is a number"},
-    {"{\"layout\": null}", "S.json:1: layout: a string is needed here, this is null"},
-    {REPLAY(""), "S.json:2: replay: \"objective\" is missing: the column that is to be minimized or maximized"},
-    {REPLAY("\"objective\": \"t\", \"map\": 1"), "S.json:2: replay.map: an object is needed here, this is a number"},
+    {"{\"layout\": null}", "S.json:1: layout: " NO_NULL},
+    {REPLAY(""),
+     "S.json:2: replay: \"objective\" is missing: the column that is to be minimized or maximized"},
+    {REPLAY("\"objective\": \"t\", \"map\": 1"),
+     "S.json:2: replay.map: an object is needed here, this is a number"},
     {REPLAY("\"objective\": \"t\", \"map\": {\"pss\": \"n\"}"),
      "S.json:2: replay.map.pss: unknown key; did you mean \"ps\"?"},
     {REPLAY("\"objective\": \"t\", \"map\": {\"ps\": 1}"),
@@ -323,7 +378,8 @@ static void every_mistake_has_its_place_and_cure(void **state)
         struct dt_error e = DT_ERROR_INIT;
         struct dt_spec *s = parse(wrong[i].text, &e);
         if (s || strcmp(e.text, wrong[i].error) != 0) {
-            print_error("%s\n  gave     %s\n  expected %s\n", wrong[i].text, s ? "no error" : e.text, wrong[i].error);
+            print_error("%s\n  gave     %s\n  expected %s\n", wrong[i].text,
+                        s ? "no error" : e.text, wrong[i].error);
             bad++;
         }
         dt_spec_free(s);
@@ -337,7 +393,8 @@ static void an_unknown_algorithm_is_named(void **state)
     struct dt_error e = DT_ERROR_INIT;
     (void)state;
     assert_null(parse("{\"search\": {\"algorithm\": \"rnadom\"}}", &e));
-    assert_string_equal(e.text, "S.json:1: search.algorithm: \"rnadom\" is not an algorithm; did you mean random");
+    assert_string_equal(
+        e.text, "S.json:1: search.algorithm: \"rnadom\" is not an algorithm; did you mean random");
     dt_error_clear(&e);
 }
 
@@ -377,7 +434,10 @@ static char *merged(const char *const *words)
     return result;
 }
 
-#define WORDS(...) {__VA_ARGS__, NULL}
+#define WORDS(...)                                                                                 \
+    {                                                                                              \
+        __VA_ARGS__, NULL                                                                          \
+    }
 
 static void options_become_sections_of_the_document(void **state)
 {
@@ -389,30 +449,41 @@ static void options_become_sections_of_the_document(void **state)
         {WORDS("dt-ps=0-16:4"), "{\"dt\":{\"ps\":{\"low\":0,\"high\":16,\"step\":4}}}"},
         {WORDS("dt-workers=1,2,4"), "{\"dt\":{\"workers\":{\"choices\":[1,2,4]}}}"},
         {WORDS("dt-workers=3"), "{\"dt\":{\"workers\":{\"choices\":[3]}}}"},
-        {WORDS("dt-workers=1-3,8,10-14:2"), "{\"dt\":{\"workers\":{\"choices\":[1,2,3,8,10,12,14]}}}"},
+        {WORDS("dt-workers=1-3,8,10-14:2"),
+         "{\"dt\":{\"workers\":{\"choices\":[1,2,3,8,10,12,14]}}}"},
         {WORDS("dt-ps=0-4", "dt-ps=1-2"), "{\"dt\":{\"ps\":{\"low\":1,\"high\":2}}}"},
-        {WORDS("dt-param=lr=1e-4..1e-1:log"), "{\"hyperparameters\":{\"lr\":{\"low\":1e-4,\"high\":1e-1,\"log\":true}}}"},
-        {WORDS("dt-param=batch=32..256:log2"), "{\"hyperparameters\":{\"batch\":{\"choices\":[32,64,128,256],\"log\":true}}}"},
+        {WORDS("dt-param=lr=1e-4..1e-1:log"),
+         "{\"hyperparameters\":{\"lr\":{\"low\":1e-4,\"high\":1e-1,\"log\":true}}}"},
+        {WORDS("dt-param=batch=32..256:log2"),
+         "{\"hyperparameters\":{\"batch\":{\"choices\":[32,64,128,256],\"log\":true}}}"},
         {WORDS("dt-param=n=1..9223372036854775807:log2", "dt-param=n=1..8:log2"),
          "{\"hyperparameters\":{\"n\":{\"choices\":[1,2,4,8],\"log\":true}}}"},
-        {WORDS("dt-param=m=0.5..1.5:0.25"), "{\"hyperparameters\":{\"m\":{\"low\":0.5,\"high\":1.5,\"step\":0.25}}}"},
+        {WORDS("dt-param=m=0.5..1.5:0.25"),
+         "{\"hyperparameters\":{\"m\":{\"low\":0.5,\"high\":1.5,\"step\":0.25}}}"},
         {WORDS("dt-param=n=1..8"), "{\"hyperparameters\":{\"n\":{\"low\":1,\"high\":8}}}"},
-        {WORDS("dt-param=opt={sgd,adam}"), "{\"hyperparameters\":{\"opt\":{\"choices\":[\"sgd\",\"adam\"]}}}"},
+        {WORDS("dt-param=opt={sgd,adam}"),
+         "{\"hyperparameters\":{\"opt\":{\"choices\":[\"sgd\",\"adam\"]}}}"},
         {WORDS("dt-param=b={16,32}"), "{\"hyperparameters\":{\"b\":{\"choices\":[16,32]}}}"},
         {WORDS("dt-param=b={16,x}"), "{\"hyperparameters\":{\"b\":{\"choices\":[\"16\",\"x\"]}}}"},
         {WORDS("dt-param=opt=sgd"), "{\"hyperparameters\":{\"opt\":{\"choices\":[\"sgd\"]}}}"},
         /* what a shell makes of --dt-param=opt={sgd,adam,lamb} */
         {WORDS("dt-param=opt=sgd", "dt-param=opt=adam", "dt-param=opt=lamb", "dt-param=b=3"),
-         "{\"hyperparameters\":{\"opt\":{\"choices\":[\"sgd\",\"adam\",\"lamb\"]},\"b\":{\"choices\":[3]}}}"},
+         "{\"hyperparameters\":{\"opt\":{\"choices\":[\"sgd\",\"adam\",\"lamb\"]},\"b\":{"
+         "\"choices\":[3]}}}"},
         {WORDS("dt-param=opt=sgd", "dt-param=optimizer=adam"),
-         "{\"hyperparameters\":{\"opt\":{\"choices\":[\"sgd\"]},\"optimizer\":{\"choices\":[\"adam\"]}}}"},
+         "{\"hyperparameters\":{\"opt\":{\"choices\":[\"sgd\"]},\"optimizer\":{\"choices\":["
+         "\"adam\"]}}}"},
         {WORDS("dt-objective=cost"), "{\"objective\":{\"metric\":\"cost\"}}"},
-        {WORDS("dt-objective=max:acc"), "{\"objective\":{\"metric\":\"acc\",\"goal\":\"maximize\"}}"},
-        {WORDS("dt-objective=min:loss"), "{\"objective\":{\"metric\":\"loss\",\"goal\":\"minimize\"}}"},
+        {WORDS("dt-objective=max:acc"),
+         "{\"objective\":{\"metric\":\"acc\",\"goal\":\"maximize\"}}"},
+        {WORDS("dt-objective=min:loss"),
+         "{\"objective\":{\"metric\":\"loss\",\"goal\":\"minimize\"}}"},
         {WORDS("dt-target=acc>=0.9"), "{\"target\":{\"metric\":\"acc\",\"at_least\":0.9}}"},
         {WORDS("dt-target=loss<=1e-3"), "{\"target\":{\"metric\":\"loss\",\"at_most\":1e-3}}"},
-        {WORDS("dt-max-configs=9", "dt-parallel=2", "dt-min-improve=2:5", "dt-deadline=1-12", "dt-layout=packed"),
-         "{\"search\":{\"max_configs\":9,\"parallel\":2,\"min_improve\":2,\"window\":5,\"deadline\":\"1-12\"},\"layout\":\"packed\"}"},
+        {WORDS("dt-max-configs=9", "dt-parallel=2", "dt-min-improve=2:5", "dt-deadline=1-12",
+               "dt-layout=packed"),
+         "{\"search\":{\"max_configs\":9,\"parallel\":2,\"min_improve\":2,\"window\":5,"
+         "\"deadline\":\"1-12\"},\"layout\":\"packed\"}"},
         {WORDS("dt-min-improve=0.5%"), "{\"search\":{\"min_improve\":0.5}}"},
         {WORDS("dt-dry-run", "ntasks=4", "partition=main"), "{}"},
     };
@@ -446,35 +517,42 @@ static void wrong_options_are_named(void **state)
         {"dt-ps=0-4:", RANGE("0-4:")},
         {"dt-ps=1 2", RANGE("1 2")},
         {"dt-ps=0-999999999", RANGE("0-999999999")},
-        {"dt-param=lr", "\"lr\": write it like lr=1e-4..0.1:log, batch=32..1024:log2 or opt={sgd,adam}"},
-        {"dt-param==1", "\"=1\": write it like lr=1e-4..0.1:log, batch=32..1024:log2 or opt={sgd,adam}"},
+        {"dt-param=lr",
+         "\"lr\": write it like lr=1e-4..0.1:log, batch=32..1024:log2 or opt={sgd,adam}"},
+        {"dt-param==1",
+         "\"=1\": write it like lr=1e-4..0.1:log, batch=32..1024:log2 or opt={sgd,adam}"},
         {"dt-param=lr=1..x", "\"lr=1..x\": \"x\" is not a number"},
         {"dt-param=lr=..2", "\"lr=..2\": \"\" is not a number"},
-        {"dt-param=lr=1..2:logg", "\"lr=1..2:logg\": \":logg\": after the colon comes log, log2 or a step"},
-        {"dt-param=b=0..8:log2",
-         "\"b=0..8:log2\": :log2 doubles from low to high, so both must be whole, above 0 and in order"},
+        {"dt-param=lr=1..2:logg",
+         "\"lr=1..2:logg\": \":logg\": after the colon comes log, log2 or a step"},
+        {"dt-param=b=0..8:log2", "\"b=0..8:log2\": :log2 doubles from low to high, so both must be "
+                                 "whole, above 0 and in order"},
         {"dt-param=opt={sgd,adam", "\"opt={sgd,adam\": " CHOICES("{sgd,adam")},
         {"dt-param=opt={}", "\"opt={}\": " CHOICES("{}")},
         {"dt-param=opt={a,,b}", "\"opt={a,,b}\": " CHOICES("{a,,b}")},
         {"dt-param=opt={a,}", "\"opt={a,}\": " CHOICES("{a,}")},
-        {"dt-objective=speed",
-         "\"speed\" is not an objective; time, throughput, cost, turnaround, min:METRIC or max:METRIC"},
+        {"dt-objective=speed", "\"speed\" is not an objective; time, throughput, cost, turnaround, "
+                               "min:METRIC or max:METRIC"},
         {"dt-objective=max:", "\"max:\": the metric's name is missing after the colon"},
         {"dt-target=acc", "\"acc\": write it like accuracy>=0.9 or loss<=0.1"},
         {"dt-target=acc>0.9", "\"acc>0.9\": write it like accuracy>=0.9 or loss<=0.1"},
         {"dt-target=>=0.9", "\">=0.9\": write it like accuracy>=0.9 or loss<=0.1"},
-        {"dt-max-configs=0", "\"0\": a whole number above 0 is needed"},
-        {"dt-parallel=many", "\"many\": a whole number above 0 is needed"},
-        {"dt-min-improve=x", "\"x\": write it like 2 or 2:5 (per cent, over the last 5 configurations)"},
-        {"dt-min-improve=2:0", "\"0\": a whole number above 0 is needed"},
-        {"dt-deadline=1h", "\"1h\" is not a time; write it as Slurm does: 90 (minutes), 1:30:00, 1-12"},
+        {"dt-max-configs=0", "\"0\": a whole number between 1 and 1000000 is needed"},
+        {"dt-parallel=many", "\"many\": a whole number between 1 and 1000000 is needed"},
+        {"dt-min-improve=x",
+         "\"x\": write it like 2 or 2:5 (per cent, over the last 5 configurations)"},
+        {"dt-min-improve=2:0",
+         "\"2:0\": write it like 2 or 2:5 (per cent, over the last 5 configurations)"},
+        {"dt-deadline=1h",
+         "\"1h\" is not a time; write it as Slurm does: 90 (minutes), 1:30:00, 1-12"},
         {"dt-layout=both", "\"both\" is not a layout; there are auto, het and packed"},
     };
     size_t bad = 0;
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         char *json = merged((const char *[]){cases[i].word, NULL});
-        char *expected = dt_xasprintf("error: --%.*s: %s", (int)strcspn(cases[i].word, "="), cases[i].word, cases[i].error);
+        char *expected = dt_xasprintf("error: --%.*s: %s", (int)strcspn(cases[i].word, "="),
+                                      cases[i].word, cases[i].error);
         if (strcmp(json, expected) != 0) {
             print_error("%s gave     %s\n  expected %s\n", cases[i].word, json, expected);
             bad++;
@@ -488,7 +566,7 @@ static void wrong_options_are_named(void **state)
 static char *write_spec(const char *text)
 {
     const char *tmp = getenv("TMPDIR");
-    char *path = dt_xasprintf("%s/dt-test-spec.XXXXXX", tmp ? tmp : "/tmp");
+    char *path = dt_xasprintf("%s/dt-test-spec.XXXXXX", tmp ? tmp : P_tmpdir);
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     close(fd);
@@ -498,11 +576,14 @@ static char *write_spec(const char *text)
 
 static void an_option_wins_over_the_file(void **state)
 {
-    char *path = write_spec("{\"dt\": {\"ps\": [1], \"workers\": [2]},\n \"search\": {\"seed\": 3}, \"layout\": \"het\"}");
+    char *path = write_spec("{\"dt\": {\"ps\": [1], \"workers\": [2]},\n \"search\": {\"seed\": "
+                            "3}, \"layout\": \"het\"}");
     char *tune = dt_xasprintf("dt-tune=%s", path);
-    char *json = merged((const char *[]){tune, "dt-ps=2", "dt-max-configs=5", "dt-layout=packed", NULL});
+    char *json =
+        merged((const char *[]){tune, "dt-ps=2", "dt-max-configs=5", "dt-layout=packed", NULL});
     (void)state;
-    assert_string_equal(json, "{\"dt\":{\"ps\":{\"choices\":[2]},\"workers\":[2]},\"search\":{\"seed\":3,\"max_configs\":5},"
+    assert_string_equal(json, "{\"dt\":{\"ps\":{\"choices\":[2]},\"workers\":[2]},\"search\":{"
+                              "\"seed\":3,\"max_configs\":5},"
                               "\"layout\":\"packed\"}");
     free(json);
     unlink(path);

@@ -80,9 +80,10 @@ static void doubles_are_read_whole_or_not_at_all(void **state)
     static const struct {
         const char *text;
         double x;
-    } good[] = {{"0", 0}, {"-1.5", -1.5}, {"1e-4", 1e-4}, {"0.00001", 1e-5}, {"+3", 3}, {"1E3", 1000}};
-    static const char *const bad[] = {"", " 1", "1 ", "1,5", "nan", "inf", "-infinity", "1e999", "0x10", "1x",
-                                      "abc", "1e", "--1"};
+    } good[] = {{"0", 0},          {"-1.5", -1.5}, {"1e-4", 1e-4},
+                {"0.00001", 1e-5}, {"+3", 3},      {"1E3", 1000}};
+    static const char *const bad[] = {"",      " 1",   "1 ", "1,5", "nan", "inf", "-infinity",
+                                      "1e999", "0x10", "1x", "abc", "1e",  "--1"};
     double x;
     (void)state;
     for (size_t i = 0; i < COUNT(good); i++) {
@@ -113,10 +114,19 @@ static void memory_is_mebibytes_rounded_up(void **state)
     static const struct {
         const char *text;
         uint64_t mib;
-    } good[] = {{"512", 512},   {"4G", 4096},      {"4g", 4096},     {"1T", 1048576}, {"2048K", 2},
-                {"1K", 1},      {"1025K", 2},      {"0", 0},         {"4GB", 4096},   {"100MB", 100}};
-    static const char *const bad[] = {"",     "G",   "-1",  "1.5G", "4B", "4GG", "4 G", "1P",
-                                      "4GBB", "99999999999999999999", "18446744073709551615T"};
+    } good[] = {{"512", 512}, {"4G", 4096}, {"4g", 4096}, {"1T", 1048576}, {"2048K", 2},
+                {"1K", 1},    {"1025K", 2}, {"0", 0},     {"4GB", 4096},   {"100MB", 100}};
+    static const char *const bad[] = {"",
+                                      "G",
+                                      "-1",
+                                      "1.5G",
+                                      "4B",
+                                      "4GG",
+                                      "4 G",
+                                      "1P",
+                                      "4GBB",
+                                      "99999999999999999999",
+                                      "18446744073709551615T"};
     uint64_t mib;
     (void)state;
     for (size_t i = 0; i < COUNT(good); i++) {
@@ -133,10 +143,11 @@ static void time_is_as_slurm_writes_it(void **state)
     static const struct {
         const char *text;
         double s;
-    } good[] = {{"90", 5400},         {"1:30", 90},         {"1:30:00", 5400},     {"2-0", 172800},
-                {"1-12", 129600},     {"1-2:3", 93780},     {"1-2:3:4", 93784},    {"0", 0},
-                {"0:10", 10}};
-    static const char *const bad[] = {"", "1:", ":1", "1:2:3:4", "1-", "-5", "1-2:3:4:5", "1h", "1.5", "1:2-3", " 1"};
+    } good[] = {{"90", 5400},     {"1:30", 90},     {"1:30:00", 5400},  {"2-0", 172800},
+                {"1-12", 129600}, {"1-2:3", 93780}, {"1-2:3:4", 93784}, {"0", 0},
+                {"0:10", 10},     {"1:02:03", 3723}};
+    static const char *const bad[] = {"",          "1:", ":1",  "1:2:3:4", "1-", "-5",
+                                      "1-2:3:4:5", "1h", "1.5", "1:2-3",   " 1"};
     double s;
     (void)state;
     for (size_t i = 0; i < COUNT(good); i++) {
@@ -155,9 +166,16 @@ static void doubles_are_written_short_and_read_back(void **state)
     static const struct {
         double x;
         const char *text;
-    } cases[] = {{20, "20"},       {150, "150"},     {0.1, "0.1"},           {1e-5, "1e-05"},
-                 {-3, "-3"},       {-0.0, "0"},      {123456.5, "123456.5"}, {1e300, "1e+300"},
-                 {100000000, "100000000"},           {0.30000000000000004, "0.30000000000000004"}};
+    } cases[] = {{20, "20"},
+                 {150, "150"},
+                 {0.1, "0.1"},
+                 {1e-5, "1e-05"},
+                 {-3, "-3"},
+                 {-0.0, "0"},
+                 {123456.5, "123456.5"},
+                 {1e300, "1e+300"},
+                 {100000000, "100000000"},
+                 {0.30000000000000004, "0.30000000000000004"}};
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         char *s = dt_format_double(cases[i].x);
@@ -179,8 +197,9 @@ static void durations_are_written_for_people(void **state)
     static const struct {
         double s;
         const char *text;
-    } cases[] = {{12.34, "12.3 s"}, {0, "0.0 s"},   {59.99, "1:00"},     {83, "1:23"},
-                 {3599.6, "1:00:00"}, {3723, "1:02:03"}, {90000, "25:00:00"}, {INFINITY, "-"}, {NAN, "-"}};
+    } cases[] = {{12.34, "12.3 s"},   {0, "0.0 s"},        {59.99, "1:00"},
+                 {83, "1:23"},        {3599.6, "1:00:00"}, {3723, "1:02:03"},
+                 {90000, "25:00:00"}, {INFINITY, "-"},     {NAN, "-"}};
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         char *s = dt_format_duration(cases[i].s);
@@ -194,8 +213,14 @@ static void the_nearest_word_is_one_that_may_be_meant(void **state)
     static const char *const words[] = {"workers", "worker_cpus", "ps", "batch_size"};
     static const struct {
         const char *word, *near;
-    } cases[] = {{"worker", "workers"},  {"wokrers", "workers"}, {"worker_cpu", "worker_cpus"}, {"sp", "ps"},
-                 {"batchsize", "batch_size"}, {"xy", NULL},      {"learning_rate", NULL},      {"", NULL},
+    } cases[] = {{"worker", "workers"},
+                 {"wokrers", "workers"},
+                 {"worker_cpu", "worker_cpus"},
+                 {"sp", "ps"},
+                 {"batchsize", "batch_size"},
+                 {"xy", NULL},
+                 {"learning_rate", NULL},
+                 {"", NULL},
                  {"pss", "ps"}};
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -234,14 +259,16 @@ static void json_is_strict(void **state)
         {"{\"a\": {\"b\": 1}, \"c\": {\"b\": 2}}", "accepted"},
         {"{\"a\": 1,\n \"a\": 2}", "f:2: the key \"a\" stands twice in one object"},
         {"{\"x\": {\n\n\"k\": 1, \"k\": 1}}", "f:3: the key \"k\" stands twice in one object"},
-        {"[{\"k\": 1},\n{\"k\": [\"]\", {\"q\": \"}\"}], \"k\": 1}]", "f:2: the key \"k\" stands twice in one object"},
+        {"[{\"k\": 1},\n{\"k\": [\"]\", {\"q\": \"}\"}], \"k\": 1}]",
+         "f:2: the key \"k\" stands twice in one object"},
         {"{\"a\": 1} x", "f:1: not valid JSON: unexpected character"},
         {"{\"a\": 1}\n{}", "f:2: not valid JSON: unexpected character"},
         {"{\"a\": 1", "f:1: not valid JSON: unexpected end of data"},
         {"", "f:1: not valid JSON: unexpected end of data"},
         {"null", "f: null is not enough, an object is needed"},
     };
-    static const char *const refused[] = {"{\"a\": 1,}", "{'a': 1}", "{a: 1}", "[1,]", "// c\n{}", "{\"a\": 01}",
+    static const char *const refused[] = {"{\"a\": 1,}",  "{'a': 1}", "{a: 1}",
+                                          "[1,]",         "// c\n{}", "{\"a\": 01}",
                                           "{\"a\": tru}", "{\"a\" 1}"};
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
@@ -253,8 +280,9 @@ static void json_is_strict(void **state)
 
 static void json_lines_are_found_by_path(void **state)
 {
-    static const char text[] = "{\n \"dt\": {\"low\": \"ps\",\n  \"ps\": {\n   \"low\": 1}},\n \"x\": [{\"low\": 2}],\n"
-                               " \"low\": 3, \"a\\\"b\":\n 4}";
+    static const char text[] =
+        "{\n \"dt\": {\"low\": \"ps\",\n  \"ps\": {\n   \"low\": 1}},\n \"x\": [{\"low\": 2}],\n"
+        " \"low\": 3, \"a\\\"b\":\n 4}";
     (void)state;
     assert_int_equal(dt_json_line(text, (const char *[]){"dt", NULL}), 2);
     assert_int_equal(dt_json_line(text, (const char *[]){"dt", "ps", NULL}), 3);
@@ -267,11 +295,13 @@ static void json_lines_are_found_by_path(void **state)
 static void json_values_have_defaults(void **state)
 {
     struct dt_error e = DT_ERROR_INIT;
-    struct json_object *o = dt_json_parse("{\"s\": \"t\", \"n\": 1.5, \"i\": 3, \"b\": true, \"z\": null}", "f", &e);
+    struct json_object *o =
+        dt_json_parse("{\"s\": \"t\", \"n\": 1.5, \"i\": 3, \"b\": true, \"z\": null}", "f", &e);
     (void)state;
     assert_string_equal(dt_json_str(o, "s", "?"), "t");
     assert_string_equal(dt_json_str(o, "n", "?"), "?");
-    assert_true(dt_json_num(o, "n", 0) == 1.5 && dt_json_num(o, "i", 0) == 3 && dt_json_num(o, "s", 9) == 9);
+    assert_true(dt_json_num(o, "n", 0) == 1.5 && dt_json_num(o, "i", 0) == 3 &&
+                dt_json_num(o, "s", 9) == 9);
     assert_int_equal(dt_json_int(o, "i", 0), 3);
     assert_int_equal(dt_json_int(o, "n", -1), -1);
     assert_true(dt_json_bool(o, "b", false) && !dt_json_bool(o, "i", false));
@@ -285,7 +315,8 @@ static void json_numbers_are_exact(void **state)
     static const struct {
         double x;
         const char *text;
-    } cases[] = {{4, "4"}, {0.1, "0.1"}, {1e-300, "1e-300"}, {-7, "-7"}, {1e20, "1e+20"}, {1764441600.125, "1764441600.125"}};
+    } cases[] = {{4, "4"},   {0.1, "0.1"},    {1e-300, "1e-300"},
+                 {-7, "-7"}, {1e20, "1e+20"}, {1764441600.125, "1764441600.125"}};
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct json_object *o = dt_json_number(cases[i].x);
@@ -390,13 +421,16 @@ static void programs_run_to_their_end(void **state)
     struct dt_error e = DT_ERROR_INIT;
     struct dt_proc_result r;
     (void)state;
-    assert_int_equal(dt_proc_run((char *[]){"sh", "-c", "echo out; echo err >&2; exit 3", NULL}, NULL, 10, &r, &e), 0);
+    assert_int_equal(dt_proc_run((char *[]){"sh", "-c", "echo out; echo err >&2; exit 3", NULL},
+                                 NULL, 10, &r, &e),
+                     0);
     assert_true(WIFEXITED(r.status) && WEXITSTATUS(r.status) == 3);
     assert_string_equal(r.out, "out\n");
     assert_string_equal(r.err, "err\n");
     dt_proc_result_free(&r);
-    assert_int_equal(dt_proc_run((char *[]){"sh", "-c", "echo $X", NULL}, (char *[]){"X=1", "PATH=/bin:/usr/bin", NULL},
-                                 0, &r, &e), 0);
+    assert_int_equal(dt_proc_run((char *[]){"sh", "-c", "echo $X", NULL},
+                                 (char *[]){"X=1", "PATH=/bin:/usr/bin", NULL}, 0, &r, &e),
+                     0);
     assert_string_equal(r.out, "1\n");
     dt_proc_result_free(&r);
 }
@@ -420,14 +454,18 @@ static void long_output_is_cut_and_signals_are_blocked(void **state)
     struct dt_error e = DT_ERROR_INIT;
     struct dt_proc_result r;
     (void)state;
-    assert_int_equal(dt_proc_run((char *[]){"head", "-c", "3000000", "/dev/zero", NULL}, NULL, 30, &r, &e), 0);
+    assert_int_equal(
+        dt_proc_run((char *[]){"head", "-c", "3000000", "/dev/zero", NULL}, NULL, 30, &r, &e), 0);
     assert_int_equal(r.status, 0);
     dt_proc_result_free(&r);
-    assert_int_equal(dt_proc_run((char *[]){"sh", "-c", "yes | head -c 3000000", NULL}, NULL, 30, &r, &e), 0);
+    assert_int_equal(
+        dt_proc_run((char *[]){"sh", "-c", "yes | head -c 3000000", NULL}, NULL, 30, &r, &e), 0);
     assert_int_equal(strlen(r.out), 1024 * 1024);
     dt_proc_result_free(&r);
     /* a TERM sent to the child must not end it */
-    assert_int_equal(dt_proc_run((char *[]){"sh", "-c", "kill -TERM $$; echo alive", NULL}, NULL, 10, &r, &e), 0);
+    assert_int_equal(
+        dt_proc_run((char *[]){"sh", "-c", "kill -TERM $$; echo alive", NULL}, NULL, 10, &r, &e),
+        0);
     assert_string_equal(r.out, "alive\n");
     dt_proc_result_free(&r);
 }
@@ -460,7 +498,7 @@ static int make_folder(void **state)
 {
     const char *tmp = getenv("TMPDIR");
     (void)state;
-    folder = dt_xasprintf("%s/dt-test-util.XXXXXX", tmp ? tmp : "/tmp");
+    folder = dt_xasprintf("%s/dt-test-util.XXXXXX", tmp ? tmp : P_tmpdir);
     return mkdtemp(folder) ? 0 : -1;
 }
 

@@ -1,0 +1,675 @@
+#!/usr/bin/env bats
+# The life of a study on a real Slurm: however its tuner ends, no trial is left behind, none is lost and none is
+# repeated; trials that fail, whatever of; and what is measured is what happened.
+
+bats_require_minimum_version 1.5.0
+load common
+
+setup_file() {
+    export BATS_NO_PARALLELIZE_WITHIN_FILE=true
+    cluster_up --nodes 8 --cpus 8 --conf "PartitionName=other Nodes=h[1-8] State=UP"
+}
+
+teardown_file() {
+    cluster_down
+}
+
+setup() {
+    need_cluster
+    work=$(mktemp -d "$BATS_TEST_TMPDIR/life.XXXXXX")
+    cd "$work"
+}
+
+teardown() {
+    # a test that failed half-way leaves some
+    scancel -u "$(id -un)" 2>/dev/null || true
+}
+
+# script SECONDS [SECONDS]: makes train.sh, which notes in `begun` and `done` when it ran as which trial and job; it takes
+# so long as trial 1, and as the others (0.2).
+script() {
+    cat >train.sh <<END
+#!/bin/bash
+#SBATCH --ntasks=2 --mem-per-cpu=10M --job-name=t
+note() {
+    echo "\$DT_TRIAL \$SLURM_JOB_ID \$(date +%s.%N)"
+}
+note >>begun
+case \$DT_TRIAL in
+1) sleep $1 ;;
+*) sleep ${2-0.2} ;;
+esac
+note >>done
+END
+}
+
+# What all studies of this file have in common: 4 trials one after the other, the same in each.
+common_options="--dt-workers=1-3 --dt-param=lr={1,2,3,4} --dt-max-configs=4"
+
+# start FOLDER SECONDS [OPTION...]: submits a study of such a script, or of the train.sh that is there; job and dir are set.
+start() {
+    mkdir -p "$1"
+    cd "$1"
+    # shellcheck disable=SC2086
+    [ -e train.sh ] || script $2
+    shift 2
+    # shellcheck disable=SC2086
+    job=$(${SUBMIT-sbatch} --parsable --dt-tune $common_options "$@" train.sh)
+    dir=$PWD/dt-tune-$job
+}
+
+# soon SECONDS COMMAND...: like wait_for, but looks often.
+soon() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" 2>/dev/null; do
+        if [ $SECONDS -gt $end ]; then
+            echo "$PWD: never came: $*" >&2
+            return 1
+        fi
+        sleep 0.03
+    done
+}
+
+# event NAME [N]: the journal has at least N such events (1).
+event() {
+    [ "$(grep -c "\"event\":\"$1\"" "$dir/journal.jsonl")" -ge "${2-1}" ]
+}
+
+lines() {
+    [ "$(wc -l <"$1")" -ge "$2" ]
+}
+
+# trials_queued: prints the study's trials that Slurm has not ended.
+trials_queued() {
+    squeue -h -o %j | grep -F ".dt-${dir##*-}-" || true
+}
+
+no_trials() {
+    [ -z "$(trials_queued)" ]
+}
+
+# cancelled: ends the tuning job; afterwards nothing of the study is left and its journal is sound.
+cancelled() {
+    scancel "$job"
+    gone
+}
+
+gone() {
+    soon 8 job_ended "$job"
+    soon 5 no_trials
+    sound
+}
+
+sound() {
+    [ ! -e "$dir/journal.jsonl" ] || /usr/bin/python3 - "$dir/journal.jsonl" <<'END'
+import json, sys
+text = open(sys.argv[1]).read()
+for line in text.split("\n")[:-1]:
+    json.loads(line)
+END
+}
+
+# resume [JOBID|DIR]: goes on with the study to its end.
+resume() {
+    local id
+    id=$(sbatch --parsable --dt-tune --dt-resume="${1-$dir}" train.sh)
+    soon 40 job_ended "$id"
+    output=$PWD/slurm-$id.out
+    [ "$(job_state "$id")" = COMPLETED ] || {
+        cat "$output"
+        return 1
+    }
+}
+
+# configs: prints the study's configurations in order.
+configs() {
+    /usr/bin/python3 - "$dir/journal.jsonl" <<'END'
+import json, sys
+for r in map(json.loads, open(sys.argv[1])):
+    if r.get("event") == "created":
+        print(r["trial"], r["config"])
+END
+}
+
+# whole [N]: the study has finished, all N (4) trials ran to their end once, and are those that it would have tried anyway.
+whole() {
+    local n=${1-4}
+    [ "$(cut -d' ' -f1 done | sort -n | tr '\n' ' ')" = "$(seq -s' ' "$n") " ] || {
+        echo "$PWD: done:" && cat done && cat "$dir/journal.jsonl"
+        return 1
+    }
+    [ "$(tail -1 "$dir/journal.jsonl" | grep -c '"event":"finished"')" = 1 ]
+    [ "$(configs)" = "$(cat "$BATS_FILE_TMPDIR/configs-${sequence-plain}")" ]
+    no_trials
+}
+
+# at_once FUNCTION...: runs the functions side by side, each in a folder of its own; all must succeed.
+at_once() {
+    local f pids=() failed=0
+    for f; do
+        (
+            set -eE
+            trap - DEBUG
+            mkdir "$f"
+            cd "$f"
+            trap 'echo "line $LINENO: $BASH_COMMAND"' ERR
+            "$f"
+        ) >"$f.log" 2>&1 3>&- &
+        pids+=($!)
+    done
+    for f; do
+        wait "${pids[0]}" || {
+            echo "$f failed:" && tail -40 "$f.log"
+            failed=1
+        }
+        pids=("${pids[@]:1}")
+    done
+    return $failed
+}
+
+# block, unblock: all licences are taken, so that trials with --licenses=dtlic pend.
+block() {
+    blocker=$(sbatch --parsable -n1 --mem=10 --licenses=dtlic:4 --output=/dev/null --wrap "sleep 600")
+    soon 10 is_state "$blocker" RUNNING
+}
+
+is_state() {
+    [ "$(job_state "$1")" = "$2" ]
+}
+
+unblock() {
+    scancel "$blocker"
+}
+
+@test "uninterrupted: the sequence of trials that the others are compared with" {
+    plain() {
+        start . 0.3
+        soon 30 job_ended "$job"
+        configs >"$BATS_FILE_TMPDIR/configs-plain"
+        whole
+    }
+    het() {
+        start . 0.3 --dt-ps=1 --dt-layout=het
+        soon 30 job_ended "$job"
+        configs >"$BATS_FILE_TMPDIR/configs-het"
+        sequence=het whole
+    }
+    at_once plain het
+}
+
+@test "scancel of the tuning job: before and while it starts, during the first submission" {
+    before() {
+        start . 0.3 --hold
+        is_state "$job" PENDING
+        cancelled
+        [ ! -e "$dir" ]
+        run -1 sbatch --dt-tune --dt-resume="$job" train.sh
+        [[ $output == *"dt-tune-$job"*": No such file or directory; give the study's folder or its job id"* ]]
+        [ ! -e begun ]
+    }
+    starting() {
+        start . 0.3
+        soon 10 is_state "$job" RUNNING
+        cancelled
+        if [ -e "$dir/journal.jsonl" ]; then
+            resume
+            whole
+        else
+            [ ! -e begun ]
+        fi
+    }
+    # an sbatch that is slow before, and one that is slow to answer, longer than KillWait
+    slow() {
+        mkdir bin
+        printf '#!/bin/sh\n%s\n' "$1" >bin/sbatch
+        chmod +x bin/sbatch
+        here=$PWD
+        PATH=$PWD/bin:$PATH SUBMIT=dt-sbatch start study 0.3
+        soon 10 test -e "$here/mark"
+        cancelled
+    }
+    slow_before() {
+        slow 'case "$*" in *trials*) touch '"$PWD"'/mark; sleep 5 ;; esac; exec /usr/bin/sbatch "$@"'
+        [ ! -e begun ]
+        resume "$job"
+        whole
+    }
+    slow_after() {
+        slow '/usr/bin/sbatch "$@"; rc=$?; case "$*" in *trials*) touch '"$PWD"'/mark; sleep 5 ;; esac; exit $rc'
+        ! event submitted
+        resume
+        whole
+    }
+    at_once before starting slow_before slow_after
+}
+
+@test "scancel of the tuning job while a trial is pending" {
+    block
+    pending() {
+        start . 0.3 --licenses=dtlic
+        soon 10 event submitted
+        [ "$(trials_queued | wc -l)" = 1 ]
+        cancelled
+        [ ! -e begun ]
+        touch ready
+        soon 20 test -e ../go
+        resume
+        whole
+    }
+    het_pending() {
+        start . 0.3 --licenses=dtlic --dt-ps=1 --dt-layout=het
+        soon 10 event submitted
+        [ -n "$(trials_queued)" ]
+        cancelled
+        touch ready
+        soon 20 test -e ../go
+        resume "$job"
+        sequence=het whole
+    }
+    release() {
+        soon 20 test -e ../pending/ready -a -e ../het_pending/ready
+        unblock
+        touch ../go
+    }
+    at_once pending het_pending release
+}
+
+@test "scancel of the tuning job while trials run" {
+    just_started() {
+        start . 0.5
+        soon 10 event started
+        cancelled
+        resume
+        whole
+    }
+    running() {
+        start . 1
+        soon 10 test -e begun
+        sleep 0.3
+        cancelled
+        [ ! -e done ]
+        run -0 dt-sbatch --dt-tune --dt-resume="$dir" --here train.sh
+        whole
+    }
+    het_running() {
+        start . 1 --dt-ps=1 --dt-layout=het
+        soon 10 test -e begun
+        cancelled
+        resume
+        sequence=het whole
+    }
+    parallel() {
+        start . "1 1" --dt-parallel=3
+        soon 10 lines begun 3
+        cancelled
+        [ ! -e done ]
+        resume
+        whole
+    }
+    at_once just_started running het_running parallel
+}
+
+@test "scancel of the tuning job as a trial ends, between trials, during the report" {
+    ending() {
+        start . 0.3
+        soon 10 test -e done
+        cancelled
+        resume
+        # a script that had noted its end may have been killed before it could exit
+        [ "$(sort -n done | cut -d' ' -f1 | uniq | tr '\n' ' ')" = "1 2 3 4 " ]
+        [ "$(wc -l <done)" -le 5 ]
+    }
+    between() {
+        start . 0.3
+        soon 10 event ended
+        cancelled
+        resume
+        whole
+    }
+    reporting() {
+        start . 0.3
+        soon 20 event stopping
+        cancelled
+        resume
+        grep -q "^submit it with: sbatch $dir/best.sh" "$output"
+        whole
+    }
+    at_once ending between reporting
+}
+
+# Ends the tuner's own process (the tuning job's script has become it) as a crash would.
+kill_tuner() {
+    local pid
+    pid=$(pgrep -f "dt-tune run --carrier .*/job0*$job/slurm_script")
+    kill -KILL "$pid"
+    soon 10 job_ended "$job"
+}
+
+@test "kill -9 of the tuner: an orphaned trial is picked up, counts, or is cleaned away" {
+    picked_up() {
+        start . 3
+        soon 10 test -e begun
+        kill_tuner
+        [ "$(trials_queued | wc -l)" = 1 ]
+        resume
+        whole
+        [ "$(wc -l <begun)" = 4 ]
+    }
+    ended_alone() {
+        start . 1
+        soon 10 test -e begun
+        kill_tuner
+        soon 10 no_trials
+        resume
+        whole
+        [ "$(wc -l <begun)" = 4 ]
+    }
+    never_told() { # killed between sbatch's answer and the record of it: as if the last line were missing
+        start . 1
+        soon 10 test -e begun
+        kill_tuner
+        sed -i '/"event":"submitted"/,$d' "$dir/journal.jsonl"
+        printf '{"t":1795979049.9768653,"event":"subm' >>"$dir/journal.jsonl"
+        resume
+        whole
+        [ "$(wc -l <begun)" = 4 ]
+    }
+    at_once picked_up ended_alone never_told
+}
+
+@test "kill -9 of the tuner while a trial is pending: it starts for a new tuner only" {
+    block
+    start . 0.3 --licenses=dtlic
+    soon 10 event submitted
+    kill_tuner
+    [ "$(trials_queued | wc -l)" = 1 ]
+    run sbatch --parsable --dt-tune --dt-resume="$dir" train.sh
+    second=$output
+    soon 10 event resumed
+    run cat "$dir/tuner.json"
+    [ "$output" = "{\"version\":1,\"job\":$second}" ]
+    job=$second kill_tuner
+    unblock
+    soon 10 no_trials
+    [ ! -e begun ]
+    grep -q "tuning job $second is gone" "$dir/trials/0001/output.log"
+    resume
+    whole
+    grep -q '^ *1 run 1 ended (lost), no fault of the configuration: it is repeated' "$output"
+}
+
+# trial_job N: the job of trial N's last run.
+trial_job() {
+    sed -n "s/.*\"event\":\"submitted\",\"trial\":$1,.*\"job\":\([0-9]*\).*/\1/p" "$dir/journal.jsonl" | tail -1
+}
+
+# ended N KEY: what the record of trial N's end says.
+ended() {
+    /usr/bin/python3 - "$dir/journal.jsonl" "$@" <<'END'
+import json, sys
+for r in map(json.loads, open(sys.argv[1])):
+    if r.get("event") == "ended" and r["trial"] == int(sys.argv[2]):
+        print(r.get(sys.argv[3], ""))
+END
+}
+
+# finished [STATE]: the tuning job has ended so (COMPLETED); output is set.
+finished() {
+    output=$PWD/slurm-$job.out
+    soon 40 job_ended "$job"
+    is_state "$job" "${1-COMPLETED}"
+    sound
+    no_trials
+}
+
+# requeued SECONDS: the tuning job has been restarted and goes on.
+requeued() {
+    soon 10 is_state "$job" PENDING
+    scontrol update job "$job" StartTime=now
+    soon 20 event resumed
+}
+
+@test "requeue of the tuning job; time limits; a script that takes its time to end" {
+    requeue() {
+        start . 1
+        soon 10 test -e begun
+        scontrol requeue "$job"
+        soon 5 no_trials
+        requeued
+        soon 30 job_ended "$job"
+        whole
+        grep -q "^resumed with 1 trials, 0 of them finished" "slurm-$job.out"
+    }
+    time_limit() { # Slurm looks at limits every 30 s
+        start . 40
+        soon 10 test -e begun
+        scontrol update job "$job" TimeLimit=1
+        soon 45 job_ended "$job"
+        soon 5 no_trials
+        sound
+        grep -q '^stopped: interrupted: the tuner was told to end (signal 15)' "slurm-$job.out"
+        grep -qF "go on with: sbatch --dt-tune --dt-resume=$dir $dir/script" "slurm-$job.out"
+        sed -i 's/sleep 40/sleep 0.2/' "$dir/script" # what the study began with counts
+        resume
+        grep -q "^the study goes on with the script that it began with, $dir/script" "$output"
+        whole
+    }
+    stubborn() {
+        script 0.2
+        sed -i -e '2a trap : TERM' -e 's/sleep 0.2/for ((i = 0; i < 10; i++)); do sleep 0.1; done/' train.sh
+        start . 1
+        soon 10 test -e begun
+        scancel "$job"
+        soon 8 job_ended "$job"
+        resume
+        # it came to its end, but told to end as it was, that does not count; and it never ran beside its repetition
+        [ "$(cut -d' ' -f1 done | tr '\n' ' ')" = "1 1 2 3 4 " ]
+        [ "$(head -1 done | cut -d' ' -f3)" \< "$(sed -n 2p begun | cut -d' ' -f3)" ]
+        grep -q '"told":true' "$dir/trials/0001/end-1.json"
+    }
+    trial_limit() {
+        start . "0.2 40"
+        soon 10 lines begun 2
+        scontrol update job "$(trial_job 2)" EndTime=now
+        soon 45 event ended 2
+        [ "$(ended 2 cause)" = "time limit" ]
+        cancelled
+    }
+    at_once requeue time_limit stubborn trial_limit
+}
+
+# restart_slurmctld: kills it, and starts it again after $1 seconds.
+restart_slurmctld() {
+    local pid
+    pid=$(awk '$1 == "slurmctld" { print $2 }' "$DT_CLUSTER_DIR/run/pids" | tail -1)
+    kill -KILL "$pid"
+    sleep "$1"
+    (
+        cd "$DT_CLUSTER_DIR/log"
+        exec setsid slurmctld -D -f "$SLURM_CONF"
+    ) </dev/null >>"$DT_CLUSTER_DIR/log/slurmctld.out" 2>&1 3>&- &
+    echo "slurmctld $! $(sed -E 's/.*\) //' "/proc/$!/stat" | cut -d' ' -f20)" >>"$DT_CLUSTER_DIR/run/pids"
+    disown
+    soon 20 scontrol ping
+}
+
+@test "slurmctld killed and restarted: the study goes on" {
+    start . "1 1" --dt-parallel=2
+    soon 10 lines begun 2
+    restart_slurmctld 3
+    soon 60 event finished
+    soon 10 is_state "$job" COMPLETED
+    whole
+    [ "$(wc -l <begun)" = 4 ]
+}
+
+# near A B: B is A, give or take 20 %.
+near() {
+    awk -v a="$1" -v b="$2" 'BEGIN { print a, b; exit !(b > 0.8 * a && b < 1.2 * a) }'
+}
+
+@test "trials that fail: each for its reason, and the study goes on" {
+    exits() {
+        script 0.2
+        sed -i '2a case $DT_TRIAL in 2) echo bad data >&2; exit 3 ;; 3) echo crash; kill -SEGV $$ ;; esac' train.sh
+        start . 0.2
+        finished
+        [ "$(ended 1 cause),$(ended 2 cause),$(ended 3 cause),$(ended 4 cause)" = "ok,exit code,exit code,ok" ]
+        [ "$(ended 2 exit_code),$(ended 3 signal)" = "3,11" ]
+        grep -A1 '^ *2 .*failed: exit code 3$' "$output" | grep -q '^ *| bad data$'
+        grep -A1 '^ *3 .*failed: signal 11$' "$output" | grep -q '^ *| crash$'
+        grep -q '4 trials (2 failed)' "$output"
+    }
+    all_fail() {
+        printf '#!/bin/sh\n#SBATCH -n 2 --mem-per-cpu=10\necho begun >>begun\nsrun sh -c "echo no data set; exit 7"\n' >train.sh
+        start . 0.2
+        finished FAILED
+        [ "$(wc -l <begun)" = 3 ]
+        grep -q '^stopped: failures: the first 3 trials all failed' "$output"
+        [ "$(grep -c '^ *| no data set$' "$output")" = 3 ]
+        grep -q '^ *| worker [01] on h[0-9]*: exit code 7$' "$output"
+        scontrol -o show job "$job" | grep -q ' ExitCode=1:0 '
+    }
+    node_down() {
+        start . "0.2 3" --exclusive
+        soon 10 lines begun 2
+        node=$(scontrol -o show job "$(trial_job 2)" | sed -nE 's/.* NodeList=(h[0-9]+) .*/\1/p')
+        scontrol update NodeName="$node" State=DOWN Reason=test
+        soon 15 event ended 2
+        scontrol update NodeName="$node" State=RESUME
+        [ "$(ended 2 cause)" = "node failure" ]
+        finished
+        [ "$(ended 2 cause | tail -1)" = ok ]
+        [ "$(ended 2 run)" = $'1\n2' ]
+        grep -q '^ *2 run 1 ended (node failure), no fault of the configuration: it is repeated' "$output"
+    }
+    cancelled_trial() {
+        start . "0.2 3"
+        soon 10 lines begun 2
+        scancel "$(trial_job 2)"
+        soon 10 event ended 2
+        [ "$(ended 2 cause)" = cancelled ]
+        scancel "$job"
+        gone
+    }
+    refused() {
+        start . 0.2 --licenses=nonsense
+        finished FAILED
+        [ ! -e begun ]
+        [ "$(ended 1 cause)" = "not schedulable" ]
+        grep -q '^ *| sbatch: error: .*Invalid license specification' "$output"
+    }
+    never_starts() {
+        start . 0.2 --partition=other --nodes=2 --hold
+        scontrol update PartitionName=other MaxNodes=1
+        scontrol release "$job"
+        soon 20 event ended
+        scontrol update PartitionName=other MaxNodes=UNLIMITED
+        [ "$(ended 1 cause)" = "not schedulable" ]
+        [[ "$(ended 1 text)" == PartitionNodeLimit:* ]]
+        finished
+        [ "$(cut -d' ' -f1 begun | tr '\n' ' ')" = "2 3 4 " ]
+    }
+    limit() { # as where a user may have only so many jobs
+        mkdir bin
+        cat >bin/sbatch <<'END'
+#!/bin/sh
+case $* in
+*trials*) [ -e "$0.full" ] || {
+    touch "$0.full"
+    echo "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit)" >&2
+    exit 1
+} ;;
+esac
+exec /usr/bin/sbatch "$@"
+END
+        chmod +x bin/sbatch
+        PATH=$PWD/bin:$PATH SUBMIT=dt-sbatch start study 0.2
+        finished
+        whole
+        grep -q '^ *1 waits: sbatch: error: .*job submit limit' "$output"
+    }
+    at_once exits all_fail node_down cancelled_trial refused never_starts limit
+}
+
+# most_at_once: of how many trials the times in begun and done overlap at most.
+most_at_once() {
+    { sed 's/^/+1 /' begun && sed 's/^/-1 /' done; } | sort -k4n | awk '{ n += $1; if (n > max) max = n } END { print max }'
+}
+
+# value N KEY: of trial N in the report.
+value() {
+    dt-tune report "$dir" --format json | /usr/bin/python3 -c '
+import json, sys
+for t in json.load(sys.stdin)["trials"]:
+    if t["trial"] == int(sys.argv[1]):
+        print(t[sys.argv[2]])' "$@"
+}
+
+@test "trials at once, deadline, target and objectives are what they say" {
+    three() {
+        start . "1 1" --dt-parallel=3
+        finished
+        whole
+        [ "$(most_at_once)" = 3 ]
+    }
+    deadline() {
+        start . "0.2 30" --dt-deadline=0:04
+        finished
+        grep -q '^stopped: deadline' "$output"
+        [ "$(ended 2 cause)" = stopped ]
+        [ "$(wc -l <done)" = 1 ]
+    }
+    target() {
+        cat >train.sh <<'END'
+#!/bin/bash
+#SBATCH -n 2 --mem-per-cpu=10
+begin=$(date +%s%N)
+for i in 1 2 3 4 5 6; do
+    sleep 0.4
+    dt-tune metric accuracy=0.$i
+    [ $i != 3 ] || echo "$DT_TRIAL $((($(date +%s%N) - begin) / 1000000))e-3" >>there
+done
+sleep 20
+END
+        start . 1 "--dt-target=accuracy>=0.3"
+        finished
+        [ "$(ended 2 cause)" = ok ] || [ "$(ended 2 cause)" = cancelled ] || [ "$(ended 2 cause)" = stopped ]
+        grep -q '(target reached)' "$output"
+        near "$(sed -n 's/^2 //p' there)" "$(value 2 value)"
+        [ "$(scontrol -o show job "$(trial_job 2)" | sed -nE 's/.* RunTime=00:00:0([0-9]).*/\1/p')" -le 3 ]
+    }
+    accuracy() {
+        script 0.2
+        sed -i '2a dt-tune metric accuracy=0.1; dt-tune metric accuracy=0.$((5 + DT_TRIAL))' train.sh
+        start . 0.2 --dt-objective=max:accuracy
+        finished
+        [ "$(value 1 value),$(value 4 value)" = 0.6,0.9 ]
+        grep -q '^ *1. trial 4 ' "$output"
+    }
+    throughput() {
+        script 0.2
+        sed -i '2a dt-tune metric step=100; sleep 1; dt-tune metric step=300' train.sh
+        start . 0.2 --dt-objective=throughput
+        finished
+        near 195 "$(value 1 value)"
+        near 195 "$(value 4 value)"
+    }
+    cost() {
+        start . "1 1" --dt-objective=cost
+        finished
+        for n in 1 2 3 4; do
+            billing=$(scontrol -o show job "$(trial_job $n)" | sed -nE 's/.*[,=]billing=([0-9]+).*/\1/p')
+            seconds=$(cat begun done | awk -v n=$n '$1 == n { t = $3 - t } END { printf "%.3f", t }')
+            near "$(awk -v a="$billing" -v b="$seconds" 'BEGIN { print a * b }')" "$(value $n value)"
+        done
+    }
+    turnaround() {
+        start . 1 --dt-objective=turnaround
+        finished
+        submitted=$(sed -n 's/^{"t":\([0-9.]*\),"event":"submitted","trial":1,.*/\1/p' "$dir/journal.jsonl")
+        near "$(awk -v s="$submitted" '$1 == 1 { print $3 - s }' done)" "$(value 1 value)"
+    }
+    at_once three deadline target accuracy throughput cost turnaround
+}

@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --nodelist=h[1-2]
+#SBATCH --ntasks=4
+
+srun python3 train.py "$@"

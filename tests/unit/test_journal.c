@@ -1,0 +1,222 @@
+/* journal: records survive, torn ones go, damage and second writers are refused. */
+#include "tuner/tuner.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static char *path;
+
+static int collect(void *arg, struct json_object *record, struct dt_error *e)
+{
+    if (dt_json_int(record, "n", 0) == 13)
+        return dt_fail(e, "13 is not liked");
+    dt_strv_take(arg, dt_json_text(record));
+    return 0;
+}
+
+static struct dt_journal *open_journal(struct dt_strv *records, struct dt_error *e)
+{
+    dt_strv_free(records);
+    return dt_journal_open(path, collect, records, e);
+}
+
+static int append(struct dt_journal *j, const char *text, struct dt_error *e)
+{
+    struct json_object *o = dt_json_parse(text, "record", e);
+    int rc = dt_journal_append(j, o, e);
+    json_object_put(o);
+    return rc;
+}
+
+static void put_file(const char *data, size_t len)
+{
+    assert_int_equal(dt_write_file(path, data, len, 0600, NULL), 0);
+}
+
+static void expect_file(const char *text)
+{
+    size_t len;
+    char *data = dt_read_file(path, 1 << 20, &len, NULL);
+    assert_string_equal(data, text);
+    assert_int_equal(len, strlen(text));
+    free(data);
+}
+
+static void records_are_there_after_reopening(void **state)
+{
+    struct dt_strv records = DT_STRV_INIT;
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_journal *j = open_journal(&records, &e);
+    (void)state;
+    assert_non_null(j);
+    assert_int_equal(append(j, "{\"n\": 1, \"text\": \"two\\nlines / \xc3\xbc\"}", &e), 0);
+    assert_int_equal(append(j, "{\"n\": 2}", &e), 0);
+    dt_journal_close(j);
+    expect_file("{\"n\":1,\"text\":\"two\\nlines / \xc3\xbc\"}\n{\"n\":2}\n");
+    j = open_journal(&records, &e);
+    assert_int_equal(records.n, 2);
+    assert_string_equal(records.v[0], "{\"n\":1,\"text\":\"two\\nlines / \xc3\xbc\"}");
+    assert_int_equal(append(j, "{\"n\": 3}", &e), 0);
+    dt_journal_close(j);
+    j = open_journal(&records, &e);
+    assert_int_equal(records.n, 3);
+    dt_journal_close(j);
+    dt_journal_close(NULL);
+    dt_strv_free(&records);
+}
+
+static void a_torn_last_record_is_cut_off(void **state)
+{
+    static const struct {
+        const char *data;
+        size_t len;
+    } tails[] = {{"{\"n\":2", 6}, {"{", 1}, {"{\"n\":2}", 7}, {"\0\0\0\0", 4}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(tails) / sizeof(*tails); i++) {
+        struct dt_strv records = DT_STRV_INIT;
+        struct dt_error e = DT_ERROR_INIT;
+        struct dt_buf b = DT_BUF_INIT;
+        dt_buf_add(&b, "{\"n\":1}\n");
+        dt_buf_addn(&b, tails[i].data, tails[i].len);
+        put_file(b.s, b.len);
+        struct dt_journal *j = open_journal(&records, &e);
+        assert_non_null(j);
+        assert_int_equal(records.n, 1);
+        assert_int_equal(append(j, "{\"n\": 3}", &e), 0);
+        dt_journal_close(j);
+        expect_file("{\"n\":1}\n{\"n\":3}\n");
+        dt_buf_free(&b);
+        dt_strv_free(&records);
+    }
+}
+
+static void damage_in_the_middle_is_refused_and_nothing_is_lost(void **state)
+{
+    static const struct {
+        const char *data;
+        size_t len;
+        const char *error;
+    } cases[] = {
+        {"{\"n\":1}\n{\"n\":\n{\"n\":3}\n", 23,
+         ":2: the journal is damaged: record:1: not valid JSON"},
+        {"{\"n\":1}\n\n{\"n\":3}\n", 17, ":2: the journal is damaged: "},
+        {"{\"n\":1}\n\0\0\0\n{\"n\":3}\n", 20, ":2: the journal is damaged: "},
+        {"{\"n\":1}\n{\"n\":13}\n{\"n\":3}\n", 25, ":2: the journal is damaged: 13 is not liked"},
+        {"hello\n", 6, ":1: the journal is damaged: record:1: not valid JSON"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct dt_strv records = DT_STRV_INIT;
+        struct dt_error e = DT_ERROR_INIT;
+        size_t len;
+        put_file(cases[i].data, cases[i].len);
+        assert_null(open_journal(&records, &e));
+        char *expected = dt_xasprintf("%s%s", path, cases[i].error);
+        if (!dt_starts_with(e.text, expected))
+            fail_msg("%s; expected %s", e.text, expected);
+        char *data = dt_read_file(path, 1 << 20, &len, NULL);
+        assert_int_equal(len, cases[i].len);
+        assert_memory_equal(data, cases[i].data, len);
+        free(data);
+        free(expected);
+        dt_error_clear(&e);
+        dt_strv_free(&records);
+    }
+}
+
+static void a_second_writer_is_refused(void **state)
+{
+    struct dt_strv records = DT_STRV_INIT;
+    struct dt_error e = DT_ERROR_INIT;
+    put_file("{\"n\":1}\n{\"n\":2", 14);
+    struct dt_journal *j = open_journal(&records, &e);
+    (void)state;
+    assert_non_null(j);
+    assert_null(open_journal(&records, &e));
+    char *expected =
+        dt_xasprintf("%s: another tuner is writing it; wait for its job to end or cancel it", path);
+    assert_string_equal(e.text, expected);
+    free(expected);
+    assert_int_equal(records.n, 0); /* it did not even read */
+    dt_journal_close(j);
+    j = open_journal(&records, &e);
+    assert_non_null(j);
+    dt_journal_close(j);
+    dt_error_clear(&e);
+    dt_strv_free(&records);
+}
+
+static void a_record_that_does_not_fit_leaves_no_half(void **state)
+{
+    struct dt_strv records = DT_STRV_INIT;
+    struct dt_error e = DT_ERROR_INIT;
+    struct rlimit old, small;
+    put_file("", 0);
+    struct dt_journal *j = open_journal(&records, &e);
+    (void)state;
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old);
+    small = old;
+    small.rlim_cur = 12; /* a disk that is full after 12 bytes */
+    assert_int_equal(append(j, "{\"n\": 1}", &e), 0);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    int rc = append(j, "{\"n\": 2}", &e);
+    setrlimit(RLIMIT_FSIZE, &old);
+    assert_int_equal(rc, -1);
+    assert_non_null(strstr(e.text, "cannot write"));
+    expect_file("{\"n\":1}\n");
+    assert_int_equal(append(j, "{\"n\": 3}", &e), 0);
+    expect_file("{\"n\":1}\n{\"n\":3}\n");
+    dt_journal_close(j);
+    dt_error_clear(&e);
+    dt_strv_free(&records);
+}
+
+static void a_journal_that_cannot_be_opened_is_named(void **state)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    (void)state;
+    assert_null(dt_journal_open("/no/such/folder/journal.jsonl", collect, NULL, &e));
+    assert_string_equal(e.text, "/no/such/folder/journal.jsonl: No such file or directory");
+    dt_error_clear(&e);
+}
+
+static int make_path(void **state)
+{
+    const char *tmp = getenv("TMPDIR");
+    (void)state;
+    path = dt_xasprintf("%s/dt-test-journal.XXXXXX", tmp ? tmp : P_tmpdir);
+    int fd = mkstemp(path);
+    return fd < 0 ? -1 : close(fd);
+}
+
+static int remove_path(void **state)
+{
+    (void)state;
+    unlink(path);
+    free(path);
+    return 0;
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(records_are_there_after_reopening, make_path, remove_path),
+        cmocka_unit_test_setup_teardown(a_torn_last_record_is_cut_off, make_path, remove_path),
+        cmocka_unit_test_setup_teardown(damage_in_the_middle_is_refused_and_nothing_is_lost,
+                                        make_path, remove_path),
+        cmocka_unit_test_setup_teardown(a_second_writer_is_refused, make_path, remove_path),
+        cmocka_unit_test_setup_teardown(a_record_that_does_not_fit_leaves_no_half, make_path,
+                                        remove_path),
+        cmocka_unit_test(a_journal_that_cannot_be_opened_is_named),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

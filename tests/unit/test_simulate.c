@@ -1,0 +1,202 @@
+/* dt-tune simulate, the program: what it prints and how it exits. */
+#include "util/util.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SPEC                                                                                       \
+    "{\"dt\": {\"workers\": {\"low\": 1, \"high\": 8}}, \"hyperparameters\": {\"opt\": "           \
+    "[\"sgd\", \"adam\"]}, \"constraints\": [\"workers <= 7\"], \"search\": {\"seed\": 5, "        \
+    "\"max_configs\": 12, \"min_configs\": 12}, \"replay\": {\"objective\": \"time_s\", "          \
+    "\"status\": \"status\"}}"
+
+static char *spec, *table;
+
+static char *file_with(const char *text)
+{
+    const char *tmp = getenv("TMPDIR");
+    char *path = dt_xasprintf("%s/dt-test-simulate.XXXXXX", tmp ? tmp : P_tmpdir);
+    close(mkstemp(path));
+    assert_int_equal(dt_write_file(path, text, strlen(text), 0600, NULL), 0);
+    return path;
+}
+
+/* Runs dt-tune simulate with the words; gives its exit status. */
+static int simulate(const char *const *words, struct dt_proc_result *r)
+{
+    struct dt_strv argv = DT_STRV_INIT;
+    struct dt_error e = DT_ERROR_INIT;
+    dt_strv_add(&argv, "./dt-tune");
+    dt_strv_add(&argv, "simulate");
+    for (; *words; words++)
+        dt_strv_add(&argv, *words);
+    if (dt_proc_run(argv.v, NULL, 60, r, &e) < 0)
+        fail_msg("%s", e.text);
+    dt_strv_free(&argv);
+    assert_true(WIFEXITED(r->status));
+    return WEXITSTATUS(r->status);
+}
+
+#define WORDS(...) ((const char *[]){"--spec", spec, "--table", table, __VA_ARGS__, NULL})
+
+static struct json_object *simulate_json(const char *seed, const char *repeat, const char *noise)
+{
+    struct dt_proc_result r;
+    struct dt_error e = DT_ERROR_INIT;
+    const char *const *words =
+        WORDS("--seed", seed, "--repeat", repeat, "--noise", noise, "--format", "json");
+    if (simulate(words, &r) != 0)
+        fail_msg("%s", r.err);
+    struct json_object *o = dt_json_parse(r.out, "output", &e);
+    assert_non_null(o);
+    dt_proc_result_free(&r);
+    return o;
+}
+
+static void json_tells_every_study_and_their_summary(void **state)
+{
+    struct json_object *o = simulate_json("1", "9", "0"), *studies = dt_json_get(o, "studies");
+    struct json_object *best = dt_json_get(o, "table_best"), *summary = dt_json_get(o, "summary");
+    int within = 0;
+    (void)state;
+    assert_int_equal(dt_json_int(o, "version", 0), 1);
+    assert_int_equal(dt_json_int(o, "configurations", 0), 14);
+    assert_string_equal(dt_json_str(o, "goal", ""), "minimize");
+    assert_true(dt_json_num(best, "value", 0) == 10);
+    assert_int_equal(dt_json_int(dt_json_get(best, "config"), "workers", 0), 7);
+    assert_int_equal(json_object_array_length(studies), 9);
+    for (size_t i = 0; i < 9; i++) {
+        struct json_object *s = json_object_array_get_idx(studies, i),
+                           *found = dt_json_get(s, "best");
+        double gap = dt_json_num(s, "gap_pct", NAN), value = dt_json_num(found, "value", NAN);
+        assert_int_equal(dt_json_int(s, "seed", 0), i + 1);
+        assert_int_equal(dt_json_int(s, "trials", 0), 12);
+        assert_int_equal(dt_json_int(s, "duplicates", 9), 0);
+        assert_true(dt_json_int(s, "failed", 9) <= 2);
+        assert_string_equal(dt_json_str(s, "stopped", ""),
+                            "maximum of configurations: 12 of 12 were tried");
+        assert_true(fabs(gap - 100 * (value - 10) / 10) < 1e-9);
+        assert_true(dt_json_num(dt_json_get(s, "gap_pct_after"), "20", 0) == gap);
+        assert_true(dt_json_num(dt_json_get(s, "gap_pct_after"), "10", 0) >= gap);
+        assert_true(dt_json_num(s, "virtual_time_s", 0) > 100);
+        within += dt_json_get(s, "trials_to_1pct") != NULL;
+        assert_int_equal(dt_json_get(s, "trials_to_1pct") != NULL, gap <= 1);
+    }
+    assert_int_equal(dt_json_int(summary, "studies", 0), 9);
+    assert_int_equal(dt_json_int(summary, "within_1pct", -1), within);
+    assert_int_equal(dt_json_int(dt_json_get(summary, "median"), "trials", 0), 12);
+    json_object_put(o);
+}
+
+static void a_seed_gives_the_same_study_alone_or_among_others(void **state)
+{
+    struct json_object *many = simulate_json("3", "4", "5"), *one = simulate_json("5", "1", "5");
+    struct json_object *a = json_object_array_get_idx(dt_json_get(many, "studies"), 2);
+    struct json_object *b = json_object_array_get_idx(dt_json_get(one, "studies"), 0);
+    struct json_object *c = json_object_array_get_idx(dt_json_get(many, "studies"), 1);
+    (void)state;
+    assert_true(json_object_equal(a, b));
+    assert_false(json_object_equal(dt_json_get(a, "best"), dt_json_get(c, "best")));
+    json_object_put(many);
+    json_object_put(one);
+}
+
+static void text_names_the_best_and_the_reason(void **state)
+{
+    struct dt_proc_result r;
+    (void)state;
+    assert_int_equal(simulate(WORDS("--seed=2"), &r), 0);
+    assert_non_null(strstr(r.out, "14 configurations; time_s is to be minimized, the best is 10: "
+                                  "workers=7 opt=adam"));
+    assert_non_null(strstr(r.out, "stopped: maximum of configurations: 12 of 12 were tried"));
+    dt_proc_result_free(&r);
+    assert_int_equal(simulate((const char *[]){"--help", NULL}, &r), 0);
+    assert_non_null(strstr(r.out, "--noise=PCT"));
+    assert_null(strstr(r.out, "%%"));
+    dt_proc_result_free(&r);
+}
+
+static void wrong_use_and_bad_input_exit_with_2(void **state)
+{
+    char *no_replay = file_with("{\"dt\": {\"workers\": [1]}}");
+    char *bad_constraint =
+        file_with("{\"dt\": {\"workers\": [1]},\n\"constraints\": [\"worker < 2\"],\n"
+                  "\"replay\": {\"objective\": \"time_s\"}}");
+    char *nothing = file_with("{\"replay\": {\"objective\": \"time_s\"}}");
+    const struct {
+        const char *words[8], *error;
+    } cases[] = {
+        {{NULL}, "--spec=S.json and --table=T.csv are needed"},
+        {{"--spec", spec}, "--spec=S.json and --table=T.csv are needed"},
+        {{"--spec", spec, "--table", table, "more"}, "are needed and nothing else"},
+        {{"--spec", spec, "--table", "/no/table.csv"}, "/no/table.csv: No such file"},
+        {{"--spec", "/no/spec.json", "--table", table}, "/no/spec.json: No such file"},
+        {{"--spec", spec, "--table", table, "--noise=-1"}, "\"-1\" cannot be used there"},
+        {{"--spec", spec, "--table", table, "--repeat=0"}, "\"0\" cannot be used there"},
+        {{"--spec", spec, "--table", table, "--seed=x"}, "\"x\" cannot be used there"},
+        {{"--spec", spec, "--table", table, "--format=xml"}, "\"xml\" cannot be used there"},
+        {{"--spec", spec, "--table", table, "--bogus"}, "bogus"},
+        {{"--spec", no_replay, "--table", table}, "SPEC has no \"replay\" section"},
+        {{"--spec", bad_constraint, "--table", table}, ":2: "},
+        {{"--spec", nothing, "--table", table}, "there is nothing to tune"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct dt_proc_result r;
+        int rc = simulate(cases[i].words, &r);
+        if (rc != 2 || !strstr(r.err, cases[i].error) || *r.out)
+            fail_msg("case %zu: %d, %s", i, rc, r.err);
+        dt_proc_result_free(&r);
+    }
+    unlink(no_replay);
+    unlink(bad_constraint);
+    unlink(nothing);
+    free(no_replay);
+    free(bad_constraint);
+    free(nothing);
+}
+
+static int make_files(void **state)
+{
+    struct dt_buf b = DT_BUF_INIT;
+    (void)state;
+    dt_buf_add(&b, "workers,opt,time_s,status\n");
+    for (int w = 1; w <= 8; w++) {
+        for (int o = 0; o < 2; o++) /* 7 adam is the best allowed, 2 sgd and 3 adam crash */
+            dt_buf_addf(&b, "%d,%s,%d,%s\n", w, o ? "adam" : "sgd",
+                        10 + 5 * (7 - w) * (7 - w) + 3 * !o, w == 2 + o ? "crashed" : "ok");
+    }
+    spec = file_with(SPEC);
+    table = file_with(b.s);
+    dt_buf_free(&b);
+    return 0;
+}
+
+static int remove_files(void **state)
+{
+    (void)state;
+    unlink(spec);
+    unlink(table);
+    free(spec);
+    free(table);
+    return 0;
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(json_tells_every_study_and_their_summary),
+        cmocka_unit_test(a_seed_gives_the_same_study_alone_or_among_others),
+        cmocka_unit_test(text_names_the_best_and_the_reason),
+        cmocka_unit_test(wrong_use_and_bad_input_exit_with_2),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, make_files, remove_files);
+}
