@@ -3,7 +3,7 @@ noinst_LIBRARIES += libdt.a
 
 libdt_a_SOURCES = \
 	src/util/util.h src/util/error.c src/util/mem.c src/util/buf.c src/util/strv.c \
-	src/util/text.c src/util/json.c src/util/file.c src/util/proc.c src/util/table.c
+	src/util/text.c src/util/json.c src/util/file.c src/util/proc.c src/util/table.c src/util/hostlist.c
 
 libdt_a_SOURCES += \
 	src/space/space.h src/space/param.c src/space/constraint.c src/space/space.c \

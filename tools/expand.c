@@ -8,14 +8,17 @@
 extern char **environ;
 
 static const char usage_text[] =
-    "usage: dt-tune expand [--spec=SPEC.json] [--config=C.json] [--cluster=FILE] [SBATCH OPTIONS] SCRIPT [ARGS]\n"
+    "usage: dt-tune expand [--spec=SPEC.json] [--config=C.json] [--cluster=FILE] [SBATCH OPTIONS] "
+    "SCRIPT [ARGS]\n"
     "Prints the batch script that runs SCRIPT in one configuration; sbatch takes it as it stands.\n"
     "  --spec=SPEC.json   what may be tuned (default: what the --dt-... options say)\n"
-    "  --config=C.json    the configuration, e.g. {\"ps\": 1, \"workers\": 4}; default: the job as submitted\n"
+    "  --config=C.json    the configuration, e.g. {\"ps\": 1, \"workers\": 4}; default: the job as "
+    "submitted\n"
     "  --cluster=FILE     take the nodes from this JSON file instead of asking Slurm\n";
 
 /* Parameters that the configuration leaves out are as submitted. */
-static int complete_config(const struct dt_setup *s, struct json_object *given, double *x, struct dt_error *e)
+static int complete_config(const struct dt_setup *s, struct json_object *given, double *x,
+                           struct dt_error *e)
 {
     struct json_object *all = dt_config_to_json(s->space, s->submitted);
     json_object_object_foreach(given, key, value)
@@ -37,8 +40,13 @@ char *expand_config(const struct dt_setup *s, struct json_object *config, struct
         dt_shape_make(s->space, x, &s->job, s->cluster, &shape);
         shape.as_submitted = dt_config_equal(x, s->submitted, s->space->n);
         const char *why = shape.as_submitted ? NULL : dt_shape_why_not(&shape, &s->job, s->cluster);
-        struct dt_trial_script script = {.submission = s->submission, .script = s->script, .job = &s->job,
-                                         .space = s->space, .x = x, .shape = &shape, .launch = launch};
+        struct dt_trial_script script = {.submission = s->submission,
+                                         .script = s->script,
+                                         .job = &s->job,
+                                         .space = s->space,
+                                         .x = x,
+                                         .shape = &shape,
+                                         .launch = launch};
         if (why)
             dt_fail(e, "this configuration cannot run here: %s", why);
         else
@@ -66,7 +74,9 @@ int cmd_expand(int argc, char **argv)
         }
         bool separate = strcmp(argv[i], "--config") == 0 || strcmp(argv[i], "--spec") == 0 ||
                         strcmp(argv[i], "--cluster") == 0;
-        const char *value = separate ? argv[i + 1] : strchr(argv[i], '=') ? strchr(argv[i], '=') + 1 : "";
+        const char *value = separate               ? argv[i + 1]
+                            : strchr(argv[i], '=') ? strchr(argv[i], '=') + 1
+                                                   : "";
         if (!value)
             break;
         if (dt_starts_with(argv[i], "--config"))

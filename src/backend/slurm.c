@@ -325,12 +325,14 @@ static void emit_end(const struct dt_trial *t, const struct watch *w, const stru
     if (r->orphan || (!job && (!r->ended || r->told)))
         ev->cause = DT_CAUSE_LOST;
     if (job && job->never)
-        ev->cause = DT_CAUSE_NOT_SCHEDULABLE;
+        ev->cause = job->launch_failed ? DT_CAUSE_NODE_FAILURE : DT_CAUSE_NOT_SCHEDULABLE;
     ev->exit_code = r->ended ? r->exit_code : job ? job->exit_code : 0;
     ev->signal = r->ended ? r->signal : job ? job->signal : 0;
-    ev->wait_s = fmax(0, start - t->t_submitted);
-    ev->startup_s = r->launch - r->start;
-    ev->run_s = end - start;
+    if (r->started || w->started) {
+        ev->wait_s = fmax(0, start - t->t_submitted);
+        ev->startup_s = r->launch - r->start;
+        ev->run_s = end - start;
+    }
     ev->billing = job ? job->billing : w->billing;
     if (r->failed)
         ev->text = dt_xstrdup(r->failed);
@@ -349,7 +351,7 @@ static bool is_final(struct watch *w, const struct dt_trial *t, const struct dt_
     bool waited = w->over_since > 0 && dt_monotonic() - w->over_since > GRACE;
     if (broken && waited && w->cancel_due == 0)
         w->cancel_due = dt_monotonic();
-    if (job && job->never && t->state == DT_TRIAL_SUBMITTED)
+    if (job && job->never && (job->launch_failed || t->state == DT_TRIAL_SUBMITTED))
         return true;
     if (r->ended) /* one that was told to end may look like one that had finished: Slurm knows */
         return (good && !isnan(w->billing)) || (job && over) || (waited && (asked || !r->told));

@@ -35,6 +35,9 @@ static void take_reason(struct dt_slurm_job *job, const slurm_job_info_t *info)
             return;
         }
     }
+    job->launch_failed = job->state == JOB_PENDING && info->priority == 0 && info->state_desc &&
+                         dt_starts_with(info->state_desc, "launch failed");
+    job->never = job->launch_failed;
     if (info->state_desc)
         job->reason = dt_xstrdup(info->state_desc);
 }
@@ -78,6 +81,7 @@ static void add_component(struct dt_slurm_jobs *jobs, const slurm_job_info_t *in
     if (part.never && !leader->never) {
         free(leader->reason);
         leader->never = true;
+        leader->launch_failed = part.launch_failed;
         leader->reason = part.reason;
         part.reason = NULL;
     }

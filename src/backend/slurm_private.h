@@ -12,6 +12,7 @@ struct dt_slurm_job {
     bool over;      /* every component has ended */
     bool completing; /* but processes of it are still there */
     bool never;     /* pending for a reason that will not pass */
+    bool launch_failed; /* so, since a node could not start it: Slurm holds such jobs */
     char *reason;   /* of the state, in words; may be NULL */
     int exit_code, signal;
     double start, end;

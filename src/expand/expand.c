@@ -56,12 +56,14 @@ static void put_as_given(struct header *h, const struct dt_trial_script *t, cons
         put(h, name, o->value);
 }
 
-/* The user's options of a class, each once, in force; but those which only a role with GPUs gets. */
+/* The user's options of a class, each once, in force; but those which only a role with GPUs gets.
+ */
 static void put_class(struct header *h, const struct dt_trial_script *t, enum dt_option_class class)
 {
     for (size_t i = 0; i < t->submission->n; i++) {
         const struct dt_option *o = &t->submission->options[i];
-        enum dt_option_class c = o->def ? o->def->class : DT_OPT_TRIAL; /* foreign ones run with the job */
+        enum dt_option_class c =
+            o->def ? o->def->class : DT_OPT_TRIAL; /* foreign ones run with the job */
         bool by_role = strcmp(o->name, "gpu-bind") == 0 || strcmp(o->name, "gpu-freq") == 0;
         if (c == class && !by_role && given(t, o->name) == o)
             put(h, o->name, o->value);
@@ -90,11 +92,13 @@ static char *other_gres(const char *gres)
 }
 
 /* GPUs that tasks share: as the user wrote it, or the same number of tasks on each. */
-static void put_shared_gpus(struct header *h, const struct dt_trial_script *t, size_t workers, size_t nodes)
+static void put_shared_gpus(struct header *h, const struct dt_trial_script *t, size_t workers,
+                            size_t nodes)
 {
     const struct dt_job *job = t->job;
     const char *type = job->gpu_type ? job->gpu_type : "", *colon = job->gpu_type ? ":" : "";
-    size_t total = job->tasks_per_gpu ? (workers + job->tasks_per_gpu - 1) / job->tasks_per_gpu : job->gpus_total;
+    size_t total = job->tasks_per_gpu ? (workers + job->tasks_per_gpu - 1) / job->tasks_per_gpu
+                                      : job->gpus_total;
     if (!total) {
         put_as_given(h, t, "gpus-per-task");
         put_as_given(h, t, "gpus-per-node");
@@ -108,9 +112,11 @@ static void put_shared_gpus(struct header *h, const struct dt_trial_script *t, s
     }
 }
 
-static void put_gpus(struct header *h, const struct dt_trial_script *t, const char *option, size_t n)
+static void put_gpus(struct header *h, const struct dt_trial_script *t, const char *option,
+                     size_t n)
 {
-    const char *type = t->job->gpu_type ? t->job->gpu_type : "", *colon = t->job->gpu_type ? ":" : "";
+    const char *type = t->job->gpu_type ? t->job->gpu_type : "",
+               *colon = t->job->gpu_type ? ":" : "";
     if (!n)
         return;
     putf(h, option, "%s%s%zu", type, colon, n);
@@ -118,9 +124,10 @@ static void put_gpus(struct header *h, const struct dt_trial_script *t, const ch
         put(h, "gpu-bind", "none");
 }
 
-/* --gres, and what else goes with GPUs. `sharers`: tasks that share the GPUs they have; `nodes` 0: unknown. */
-static void put_gres(struct header *h, const struct dt_trial_script *t, const char *option, size_t n,
-                     size_t sharers, size_t nodes)
+/* --gres, and what else goes with GPUs. `sharers`: tasks that share the GPUs they have; `nodes` 0:
+ * unknown. */
+static void put_gres(struct header *h, const struct dt_trial_script *t, const char *option,
+                     size_t n, size_t sharers, size_t nodes)
 {
     const struct dt_option *gres = given(t, "gres");
     bool workers = sharers || n;
@@ -141,13 +148,15 @@ static void put_gres(struct header *h, const struct dt_trial_script *t, const ch
     }
 }
 
-/* Memory in one form only, as Slurm wants it: the tuned amount by CPU, else the user's own option. */
+/* Memory in one form only, as Slurm wants it: the tuned amount by CPU, else the user's own option.
+ */
 static void put_memory(struct header *h, const struct dt_trial_script *t, const struct dt_role *r)
 {
     const struct dt_option *per_gpu = given(t, "mem-per-gpu");
     if (r->mem_mib) {
         putf(h, "mem-per-cpu", "%luM", (unsigned long)((r->mem_mib + r->cpus - 1) / r->cpus));
-    } else if (per_gpu && !r->gpus && !r->gpus_as_given && t->job->mem_mib) { /* no GPUs: the same amount by CPU */
+    } else if (per_gpu && !r->gpus && !r->gpus_as_given &&
+               t->job->mem_mib) { /* no GPUs: the same amount by CPU */
         putf(h, "mem-per-cpu", "%luM",
              (unsigned long)((t->job->mem_mib + t->job->cpus - 1) / t->job->cpus));
     } else {
@@ -168,8 +177,8 @@ static void put_tmp(struct header *h, const struct dt_trial_script *t, uint64_t 
 /* One role with a job or component to itself. */
 static void put_role(struct header *h, const struct dt_trial_script *t, int role)
 {
-    static const char *const node_options[] = {"sockets-per-node", "cores-per-socket", "extra-node-info",
-                                               "ntasks-per-core"};
+    static const char *const node_options[] = {"sockets-per-node", "cores-per-socket",
+                                               "extra-node-info", "ntasks-per-core"};
     const struct dt_role *r = &t->shape->roles[role];
     putf(h, "ntasks", "%zu", r->count);
     putf(h, "cpus-per-task", "%zu", r->cpus);
@@ -188,8 +197,8 @@ static void put_role(struct header *h, const struct dt_trial_script *t, int role
     put_gres(h, t, "gpus-per-task", r->gpus, r->gpus_as_given ? r->count : 0, r->nodes);
 }
 
-/* Both roles side by side: every node gets the largest share that one of them needs, as CPUs of one task; where
- * tasks may be more than CPUs, as tasks. */
+/* Both roles side by side: every node gets the largest share that one of them needs, as CPUs of one
+ * task; where tasks may be more than CPUs, as tasks. */
 static void put_packed(struct header *h, const struct dt_trial_script *t)
 {
     const struct dt_shape *s = t->shape;
@@ -212,7 +221,8 @@ static void put_packed(struct header *h, const struct dt_trial_script *t)
         mem = m > mem ? m : mem;
     }
     putf(h, "nodes", "%zu", s->nodes);
-    if (t->job->overcommit) /* with it Slurm counts --ntasks-per-node against CPUs, but not --ntasks */
+    if (t->job->overcommit) /* with it Slurm counts --ntasks-per-node against CPUs, but not --ntasks
+                             */
         putf(h, "ntasks", "%zu", s->roles[DT_ROLE_PS].count + s->roles[DT_ROLE_WORKER].count);
     else
         put(h, "ntasks-per-node", "1");
@@ -284,7 +294,8 @@ static struct json_object *role_json(const struct dt_trial_script *t, int role)
     json_object_object_add(o, "name", json_object_new_string(dt_role_names[role]));
     json_object_object_add(o, "count", json_object_new_int64((int64_t)r->count));
     json_object_object_add(o, "cpus", json_object_new_int64((int64_t)r->cpus));
-    json_object_object_add(o, "gpus", json_object_new_int64((int64_t)(r->gpus_as_given ? 1 : r->gpus)));
+    json_object_object_add(o, "gpus",
+                           json_object_new_int64((int64_t)(r->gpus_as_given ? 1 : r->gpus)));
     if (r->gpus_as_given)
         json_object_object_add(o, "gpus_shared", json_object_new_boolean(true));
     if (t->job->gpu_type && r->gpus)
@@ -296,7 +307,8 @@ static struct json_object *role_json(const struct dt_trial_script *t, int role)
 static char *plan_text(const struct dt_trial_script *t)
 {
     struct json_object *o = json_object_new_object(), *roles = json_object_new_array();
-    struct json_object *config = dt_config_to_json(t->space, t->x), *params = json_object_new_object();
+    struct json_object *config = dt_config_to_json(t->space, t->x),
+                       *params = json_object_new_object();
     json_object_object_add(o, "version", json_object_new_int(1));
     if (t->study) {
         json_object_object_add(o, "study", json_object_new_string(t->study));
@@ -312,7 +324,8 @@ static char *plan_text(const struct dt_trial_script *t)
         if (t->shape->roles[r].count)
             json_object_array_add(roles, role_json(t, r));
     json_object_object_add(o, "roles", roles);
-    json_object_object_add(o, "gpu_bind", json_object_new_string(t->job->gpus_bound ? "task" : "none"));
+    json_object_object_add(o, "gpu_bind",
+                           json_object_new_string(t->job->gpus_bound ? "task" : "none"));
     json_object_object_add(o, "submitted_tasks", json_object_new_int64((int64_t)t->job->tasks));
     for (size_t i = 0; i < t->space->n; i++) {
         const struct dt_param *p = &t->space->params[i];

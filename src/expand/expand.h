@@ -1,4 +1,5 @@
-/* expand: a submission and one configuration -> the shape of the Slurm job -> the batch script of a trial. */
+/* expand: a submission and one configuration -> the shape of the Slurm job -> the batch script of a
+ * trial. */
 #ifndef DT_EXPAND_H
 #define DT_EXPAND_H
 
@@ -11,22 +12,22 @@
 struct dt_job {
     size_t tasks, cpus; /* cpus and gpus: of one task */
     size_t gpus;
-    size_t cpus_per_gpu;   /* --cpus-per-gpu, 0 if not given */
-    char *gpu_type;        /* "k80", or NULL */
-    bool gpus_shared;      /* no whole number of GPUs a task, or several types: they stay as written */
-    size_t gpus_total;     /* shared ones in all, from --gpus; else 0 */
-    size_t tasks_per_gpu;  /* --ntasks-per-gpu, 0 if not given */
-    bool gpus_bound;       /* each task sees only its own, as with --gpus-per-task */
-    size_t tasks_per_node; /* --ntasks-per-node, 0 if not given */
+    size_t cpus_per_gpu; /* --cpus-per-gpu, 0 if not given */
+    char *gpu_type;      /* "k80", or NULL */
+    bool gpus_shared;  /* no whole number of GPUs a task, or several types: they stay as written */
+    size_t gpus_total; /* shared ones in all, from --gpus; else 0 */
+    size_t tasks_per_gpu;    /* --ntasks-per-gpu, 0 if not given */
+    bool gpus_bound;         /* each task sees only its own, as with --gpus-per-task */
+    size_t tasks_per_node;   /* --ntasks-per-node, 0 if not given */
     size_t nodes, nodes_max; /* --nodes, the second of a range only; 0 if not given */
-    size_t listed;         /* nodes that --nodelist names: none of them may be left out */
-    bool nodelist;         /* --nodelist or --nodefile was given */
-    bool overcommit;       /* tasks are not counted against CPUs */
-    uint64_t mem_mib;      /* of one task; 0: not given, or given for a node */
-    uint64_t node_mem_mib; /* --mem; 0 if not given or 0 (all) */
-    uint64_t share_mib;    /* a task's part of node_mem_mib */
-    double time; /* seconds; 0 if not given */
-    char *name;  /* job name */
+    size_t listed;           /* nodes that --nodelist names: none of them may be left out */
+    bool nodelist;           /* --nodelist or --nodefile was given */
+    bool overcommit;         /* tasks are not counted against CPUs */
+    uint64_t mem_mib;        /* of one task; 0: not given, or given for a node */
+    uint64_t node_mem_mib;   /* --mem; 0 if not given or 0 (all) */
+    uint64_t share_mib;      /* a task's part of node_mem_mib */
+    double time;             /* seconds; 0 if not given */
+    char *name;              /* job name */
 };
 int dt_job_read(const struct dt_submission *s, struct dt_job *job, struct dt_error *e);
 void dt_job_free(struct dt_job *job);
@@ -39,11 +40,11 @@ extern const char *const dt_role_names[DT_ROLES];
 struct dt_role {
     size_t count, cpus, gpus;
     bool gpus_as_given; /* GPUs that tasks share, as the user's options say; gpus is 0 */
-    size_t nodes;     /* the role spreads over this many; 0: as Slurm likes */
-    size_t nodes_max; /* or up to that many; 0: not more */
-    size_t per_node;  /* tasks of a node, where the user limits them; else 0 */
-    uint64_t mem_mib; /* of one task; 0: as the user's options say */
-    uint64_t tmp_mib; /* of a node; 0 likewise */
+    size_t nodes;       /* the role spreads over this many; 0: as Slurm likes */
+    size_t nodes_max;   /* or up to that many; 0: not more */
+    size_t per_node;    /* tasks of a node, where the user limits them; else 0 */
+    uint64_t mem_mib;   /* of one task; 0: as the user's options say */
+    uint64_t tmp_mib;   /* of a node; 0 likewise */
 };
 
 struct dt_shape {
@@ -53,26 +54,29 @@ struct dt_shape {
     size_t nodes;      /* packed, both roles: nodes of the job, each with the same share; else 0 */
 };
 
-/* The configuration of the job as submitted: servers 0 where that is allowed, else the fewest; the other
- * tasks workers. x has space->n values. */
+/* The configuration of the job as submitted: servers 0 where that is allowed, else the fewest; the
+ * other tasks workers. x has space->n values. */
 void dt_config_submitted(const struct dt_spec *spec, const struct dt_space *space,
                          const struct dt_job *job, double *x);
-/* The shape of a configuration. Nodes: as many as the user asked for where they can hold it, else the next number
- * that can; of two roles on one job the fewest. Without a cluster (NULL) anything fits. */
+/* The shape of a configuration. Nodes: as many as the user asked for where they can hold it, else
+ * the next number that can; where nothing was asked for, as Slurm likes, but of two roles on one job
+ * the fewest that can hold them. Without a cluster (NULL) anything fits. */
 void dt_shape_make(const struct dt_space *space, const double *x, const struct dt_job *job,
                    const struct dt_cluster *cluster, struct dt_shape *shape);
 /* Why the cluster can never run it, or NULL: the same text for the same kind of reason. */
 const char *dt_shape_why_not(const struct dt_shape *shape, const struct dt_job *job,
                              const struct dt_cluster *cluster);
-/* Memory of one task for a sum over roles: its own, else the user's, else the other role's. 0: unknown. */
+/* Memory of one task for a sum over roles: its own, else the user's, else the other role's. 0:
+ * unknown. */
 uint64_t dt_role_mem(const struct dt_shape *shape, const struct dt_job *job, int role);
-/* How many tasks of a role node i of n gets: servers fill from the first node, workers from the last, so that the
- * odd ones do not meet on one node. */
+/* How many tasks of a role node i of n gets: servers fill from the first node, workers from the
+ * last, so that the odd ones do not meet on one node. */
 size_t dt_share(int role, size_t count, size_t n, size_t i);
 
-/* The space of a study: SPEC's parameters, defaults where it names none, the parameter "layout" where both layouts
- * can run, the constraints, and what the cluster cannot run excluded. `*why_layout` (borrowed, static) says how
- * the layout was chosen. `source` must live as long as the space. */
+/* The space of a study: SPEC's parameters, defaults where it names none, the parameter "layout"
+ * where both layouts can run, the constraints, and what the cluster cannot run excluded.
+ * `*why_layout` (borrowed, static) says how the layout was chosen. `source` must live as long as
+ * the space. */
 struct dt_space_source {
     const struct dt_spec *spec;
     const struct dt_job *job;

@@ -56,22 +56,26 @@ static const char *layouts(const struct dt_space_source *source, bool *packed, b
         return "layout het: as asked";
     if (c && !c->backfill) {
         *het = false;
-        return "layout packed: heterogeneous jobs need the backfill scheduler, which this cluster does not run";
+        return "layout packed: heterogeneous jobs need the backfill scheduler, which this cluster "
+               "does not run";
     }
     if (source->job->nodelist) {
         *het = false;
-        return "layout packed: every heterogeneous component would demand all the nodes of --nodelist, and they never share one";
+        return "layout packed: every heterogeneous component would demand all the nodes of "
+               "--nodelist, and they never share one";
     }
     if (c && dt_cluster_nodes(c) < 2) {
         *het = false;
-        return "layout packed: heterogeneous components never share a node, and there is only one node";
+        return "layout packed: heterogeneous components never share a node, and there is only one "
+               "node";
     }
     return "layouts packed and het: both can run here, and which is faster depends on the program";
 }
 
 static void add_number(struct dt_param *p, const char *name, double low, double high)
 {
-    *p = (struct dt_param){.name = dt_xstrdup(name), .kind = DT_PARAM_INT, .low = low, .high = high, .step = 1};
+    *p = (struct dt_param){
+        .name = dt_xstrdup(name), .kind = DT_PARAM_INT, .low = low, .high = high, .step = 1};
 }
 
 static void add_layout(struct dt_param *p, bool packed)
@@ -119,7 +123,8 @@ struct dt_space *dt_space_generate(struct dt_space_source *source, const char **
     if (!has(spec, "workers")) {
         double tasks = (double)source->job->tasks;
         /* Nothing at all was said: up to four times the workers of the job as submitted. */
-        add_number(&params[n++], "workers", spec->nparams ? tasks : 1, spec->nparams ? tasks : 4 * tasks);
+        add_number(&params[n++], "workers", spec->nparams ? tasks : 1,
+                   spec->nparams ? tasks : 4 * tasks);
     }
     *why_layout = layouts(source, &packed, &het);
     if (het && !spec->candidates) /* a list of candidates says itself what may be tried */
@@ -137,8 +142,9 @@ struct dt_space *dt_space_generate(struct dt_space_source *source, const char **
         place = spec->candidates_place;
         dt_fail_at(e, "candidates");
     } else {
-        space = dt_space_new(params, n, &spec->constraints, facts,
-                             source->cluster ? DT_CLUSTER_FACTS : 0, why_not, source, rows, nrows, e);
+        space =
+            dt_space_new(params, n, &spec->constraints, facts,
+                         source->cluster ? DT_CLUSTER_FACTS : 0, why_not, source, rows, nrows, e);
     }
     if (!space && place)
         dt_fail_at(e, "%s", place);

@@ -1,5 +1,4 @@
 #include "expand/expand.h"
-#include "launch/launch.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,8 +10,10 @@ static const char *value_of(const struct dt_submission *s, const char *name)
     return o ? o->value : NULL;
 }
 
-/* A count in an option's value; of "2-4" the first number, and 2k is 2048. 0 where the option is absent. */
-static int count_of(const struct dt_submission *s, const char *name, size_t *out, struct dt_error *e)
+/* A count in an option's value; of "2-4" the first number, and 2k is 2048. 0 where the option is
+ * absent. */
+static int count_of(const struct dt_submission *s, const char *name, size_t *out,
+                    struct dt_error *e)
 {
     const struct dt_option *o = dt_submission_get(s, name);
     *out = 0;
@@ -87,20 +88,24 @@ static bool mixed_types(const char *text, bool gres)
 /* --gpu-bind that leaves each task its own GPUs, though they were not asked for by task. */
 static bool binds_apart(const char *bind)
 {
-    return bind && (strstr(bind, "single:") || strstr(bind, "per_task:") || strstr(bind, "map_gpu:") ||
-                    strstr(bind, "mask_gpu:"));
+    return bind && (strstr(bind, "single:") || strstr(bind, "per_task:") ||
+                    strstr(bind, "map_gpu:") || strstr(bind, "mask_gpu:"));
 }
 
 struct gpu_share {
     size_t gpus, tasks; /* so many GPUs for so many tasks */
 };
 
-static struct gpu_share read_gpus(const struct dt_submission *s, struct dt_job *job, size_t per_node_tasks,
-                                  size_t sockets)
+static struct gpu_share read_gpus(const struct dt_submission *s, struct dt_job *job,
+                                  size_t per_node_tasks, size_t sockets)
 {
-    static const char *const names[] = {"gpus-per-task", "gpus-per-node", "gpus-per-socket", "gpus", "gres"};
-    const struct gpu_share over[] = {{1, 1}, {1, per_node_tasks}, {sockets ? sockets : 1, per_node_tasks},
-                                     {1, job->tasks}, {1, per_node_tasks}};
+    static const char *const names[] = {"gpus-per-task", "gpus-per-node", "gpus-per-socket", "gpus",
+                                        "gres"};
+    const struct gpu_share over[] = {{1, 1},
+                                     {1, per_node_tasks},
+                                     {sockets ? sockets : 1, per_node_tasks},
+                                     {1, job->tasks},
+                                     {1, per_node_tasks}};
     const char *bind = value_of(s, "gpu-bind");
     struct gpu_share g = {0, 1};
     bool mixed = false;
@@ -140,7 +145,8 @@ static size_t part_of(size_t whole, struct gpu_share g)
     return part ? part : 1;
 }
 
-static int read_memory(const struct dt_submission *s, struct dt_job *job, struct gpu_share g, struct dt_error *e)
+static int read_memory(const struct dt_submission *s, struct dt_job *job, struct gpu_share g,
+                       struct dt_error *e)
 {
     static const char *const names[] = {"mem", "mem-per-cpu", "mem-per-gpu"};
     for (int i = 0; i < 3; i++) {
@@ -174,7 +180,8 @@ static size_t listed_nodes(const char *list)
 }
 
 /* Nodes and tasks; returns the tasks of a node through *per_node. */
-static int read_tasks(const struct dt_submission *s, struct dt_job *job, size_t *per_node, struct dt_error *e)
+static int read_tasks(const struct dt_submission *s, struct dt_job *job, size_t *per_node,
+                      struct dt_error *e)
 {
     size_t gpus = 0;
     if (count_of(s, "ntasks", &job->tasks, e) < 0 || count_of(s, "nodes", &job->nodes, e) < 0 ||
@@ -225,7 +232,8 @@ int dt_job_read(const struct dt_submission *s, struct dt_job *job, struct dt_err
     const struct dt_option *time = dt_submission_get(s, "time");
     if (time && time->value && dt_parse_time(time->value, &job->time) < 0) {
         char *place = dt_option_place(s, time);
-        dt_fail(e, "%s: \"%s\" is no time limit; write it as Slurm does: 90 (minutes), 1:30:00, 1-12",
+        dt_fail(e,
+                "%s: \"%s\" is no time limit; write it as Slurm does: 90 (minutes), 1:30:00, 1-12",
                 place, time->value);
         free(place);
         dt_job_free(job);

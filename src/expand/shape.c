@@ -16,8 +16,8 @@ static bool tuned(const struct dt_space *space, const char *role, const char *wh
     return found;
 }
 
-static struct dt_role role_of(const struct dt_space *space, const double *x, const struct dt_job *job,
-                              int role)
+static struct dt_role role_of(const struct dt_space *space, const double *x,
+                              const struct dt_job *job, int role)
 {
     const char *prefix = dt_role_names[role];
     struct dt_role r = {0};
@@ -116,7 +116,8 @@ static size_t fit(const struct dt_role *r, const struct dt_job *job, const struc
     return n;
 }
 
-/* Takes nodes for a role out of `left` (node counts by class), largest class first or last; false if too few. */
+/* Takes nodes for a role out of `left` (node counts by class), largest class first or last; false
+ * if too few. */
 static bool take(const struct dt_role *r, int role, const struct dt_job *job,
                  const struct dt_cluster *c, size_t *left, bool largest_first)
 {
@@ -142,7 +143,8 @@ static bool take(const struct dt_role *r, int role, const struct dt_job *job,
 }
 
 /* Each role on nodes of its own. */
-static bool fits_apart(const struct dt_shape *s, const struct dt_job *job, const struct dt_cluster *c)
+static bool fits_apart(const struct dt_shape *s, const struct dt_job *job,
+                       const struct dt_cluster *c)
 {
     bool ok = false;
     for (int first = 0; first < DT_ROLES && !ok; first++) {
@@ -169,7 +171,8 @@ static bool fits_on(size_t n, const struct dt_shape *s, const struct dt_job *job
         for (int r = 0; r < DT_ROLES; r++) {
             const struct dt_role *role = &s->roles[r];
             size_t k = dt_share(r, role->count, n, i);
-            cpus = job->overcommit ? (cpus > role->cpus ? cpus : role->cpus) : cpus + k * role->cpus;
+            cpus =
+                job->overcommit ? (cpus > role->cpus ? cpus : role->cpus) : cpus + k * role->cpus;
             gpus += k * role->gpus;
             mem += k * (tuned_mem ? dt_role_mem(s, job, r) : job->mem_mib);
             tmp = role->tmp_mib > tmp ? role->tmp_mib : tmp;
@@ -189,7 +192,8 @@ static bool fits_on(size_t n, const struct dt_shape *s, const struct dt_job *job
     return nodes >= n && (!c->max_nodes || n <= c->max_nodes);
 }
 
-static bool fits_with(size_t nodes, struct dt_shape *s, const struct dt_job *job, const struct dt_cluster *c)
+static bool fits_with(size_t nodes, struct dt_shape *s, const struct dt_job *job,
+                      const struct dt_cluster *c)
 {
     bool both = s->roles[DT_ROLE_PS].count && s->roles[DT_ROLE_WORKER].count;
     if (!c)
@@ -200,8 +204,8 @@ static bool fits_with(size_t nodes, struct dt_shape *s, const struct dt_job *job
     return fits_apart(s, job, c);
 }
 
-/* The number of nodes that can hold it: `wanted`, else the next larger one, else the next smaller one; 0: none.
- * Never more than there are tasks, never less than `least`. */
+/* The number of nodes that can hold it: `wanted`, else the next larger one, else the next smaller
+ * one; 0: none. Never more than there are tasks, never less than `least`. */
 static size_t choose_nodes(size_t wanted, size_t least, size_t tasks, struct dt_shape *s,
                            const struct dt_job *job, const struct dt_cluster *c)
 {
@@ -221,7 +225,8 @@ static size_t at_least(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Workers on nodes of their own: where the user says how many nodes, or how many tasks a node, that holds. */
+/* Workers on nodes of their own: where the user says how many nodes, or how many tasks a node, that
+ * holds. */
 static void spread_workers(struct dt_shape *s, const struct dt_job *job, const struct dt_cluster *c)
 {
     struct dt_role *w = &s->roles[DT_ROLE_WORKER];
@@ -265,8 +270,8 @@ void dt_shape_make(const struct dt_space *space, const double *x, const struct d
         return;
     }
     size_t wanted = job->tasks_per_node ? 1 : job->nodes < tasks ? job->nodes : tasks;
-    s->nodes = choose_nodes(at_least(at_least(wanted, job->listed), 1), at_least(job->listed, 1), tasks, s, job,
-                            cluster);
+    s->nodes = choose_nodes(at_least(at_least(wanted, job->listed), 1), at_least(job->listed, 1),
+                            tasks, s, job, cluster);
 }
 
 const char *dt_shape_why_not(const struct dt_shape *s, const struct dt_job *job,
@@ -276,7 +281,8 @@ const char *dt_shape_why_not(const struct dt_shape *s, const struct dt_job *job,
     if (s->roles[DT_ROLE_WORKER].count == 0)
         return "a job without workers does no work";
     if (s->het && job->nodelist)
-        return "layout het: every component would demand all the nodes of --nodelist, and they never share one";
+        return "layout het: every component would demand all the nodes of --nodelist, and they "
+               "never share one";
     if (!both && job->listed > s->roles[DT_ROLE_WORKER].count)
         return "workers: fewer than the nodes of --nodelist, which the job must all have";
     if (!c)

@@ -64,8 +64,6 @@ void dt_launch_plan_free(struct dt_launch_plan *p);
 const char *dt_launch_getenv(char *const *env, const char *name);
 /* Replaces or adds NAME=VALUE in an environ-style list. */
 void dt_launch_setenv(struct dt_strv *env, const char *name, const char *value);
-/* "h[1-3,07],x" -> h1 h2 h3 h07 x. */
-int dt_hostlist_expand(const char *text, struct dt_strv *out, struct dt_error *e);
 /* Slurm's counts, "4(x2),3" -> 4 4 3. Returns how many, -1 where the text is none; caller frees
  * *out. */
 int dt_counts_expand(const char *text, int **out);

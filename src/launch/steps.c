@@ -95,7 +95,8 @@ void dt_step_argv(const struct dt_launch_plan *p, size_t role, const char *srun,
     dt_strv_addf(out, "--cpus-per-task=%d", r->cpus);
     dt_strv_add(out, "--distribution=arbitrary");
     if (!p->het && p->n_roles > 1) {
-        dt_strv_add(out, "--exact");
+        if (!p->overcommit) /* an exact step may not have more tasks than CPUs */
+            dt_strv_add(out, "--exact");
         dt_strv_add(out, "--mem=0");
         if (p->share_cores)
             dt_strv_add(out, "--overlap");

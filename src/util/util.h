@@ -124,6 +124,11 @@ char *dt_self_exe(struct dt_error *e);
 /* Finds a program along PATH, passing over `not_this` (a real path, or NULL). Caller frees; NULL if none. */
 char *dt_find_program(const char *name, const char *not_this);
 
+/* ---- Slurm's node lists (hostlist.c) ---- */
+
+/* "h[1-3,07],x" -> h1 h2 h3 h07 x. */
+int dt_hostlist_expand(const char *text, struct dt_strv *out, struct dt_error *e);
+
 /* ---- tables in CSV files with a header line (table.c) ---- */
 
 struct dt_table {

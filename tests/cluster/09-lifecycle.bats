@@ -494,14 +494,20 @@ restart_slurmctld() {
     soon 20 scontrol ping
 }
 
+all_idle() {
+    [ "$(sinfo -h -N -p main -t idle -o %N | wc -l)" = 8 ]
+}
+
 @test "slurmctld killed and restarted: the study goes on" {
-    start . "1 1" --dt-parallel=2
+    start . "8 1" --dt-parallel=2
     soon 10 lines begun 2
+    soon 10 test "$DT_CLUSTER_DIR/state/job_state" -nt begun # it saves its state every 5 s
     restart_slurmctld 3
     soon 60 event finished
     soon 10 is_state "$job" COMPLETED
     whole
     [ "$(wc -l <begun)" = 4 ]
+    soon 40 all_idle
 }
 
 # near A B: B is A, give or take 20 %.
@@ -537,7 +543,7 @@ near() {
         node=$(scontrol -o show job "$(trial_job 2)" | sed -nE 's/.* NodeList=(h[0-9]+) .*/\1/p')
         scontrol update NodeName="$node" State=DOWN Reason=test
         soon 15 event ended 2
-        scontrol update NodeName="$node" State=RESUME
+        scontrol update NodeName="$node" State=RESUME || true # it may be back already
         [ "$(ended 2 cause)" = "node failure" ]
         finished
         [ "$(ended 2 cause | tail -1)" = ok ]

@@ -1,0 +1,83 @@
+/* Slurm's node lists. libslurm can expand them too, but reads slurm.conf to do so and ends the program where
+ * there is none. */
+#include "util/util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RANGE_MAX 1000000
+
+static int add_range(const char *prefix, const char *range, const char *rest, struct dt_strv *out,
+                     struct dt_error *e)
+{
+    char *end;
+    size_t width = strspn(range, "0123456789");
+    long low = strtol(range, &end, 10), high = low;
+    if (end == range)
+        return dt_fail(e, "node list: \"%s\" is no number", range);
+    if (*end == '-') {
+        const char *second = end + 1;
+        high = strtol(second, &end, 10);
+        if (end == second)
+            return dt_fail(e, "node list: \"%s\" is no range", range);
+    }
+    if (*end || high < low || high - low > RANGE_MAX)
+        return dt_fail(e, "node list: \"%s\" is no range", range);
+    for (long i = low; i <= high; i++) {
+        char *name = dt_xasprintf("%s%0*ld%s", prefix, (int)width, i, rest);
+        int rc = dt_hostlist_expand(name, out, e);
+        free(name);
+        if (rc < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* One word without commas outside brackets: prefix[ranges]rest, the first bracket expanded first.
+ */
+static int add_word(const char *word, struct dt_strv *out, struct dt_error *e)
+{
+    const char *open = strchr(word, '[');
+    if (!open) {
+        dt_strv_add(out, word);
+        return 0;
+    }
+    const char *close = strchr(open, ']');
+    if (!close)
+        return dt_fail(e, "node list: \"%s\" lacks a ]", word);
+    char *prefix = dt_xstrndup(word, (size_t)(open - word));
+    char *inside = dt_xstrndup(open + 1, (size_t)(close - open - 1));
+    struct dt_strv ranges = DT_STRV_INIT;
+    int rc = 0;
+    dt_strv_split(&ranges, inside, ",");
+    for (size_t i = 0; i < ranges.n && rc == 0; i++)
+        rc = add_range(prefix, ranges.v[i], close + 1, out, e);
+    dt_strv_free(&ranges);
+    free(prefix);
+    free(inside);
+    return rc;
+}
+
+int dt_hostlist_expand(const char *text, struct dt_strv *out, struct dt_error *e)
+{
+    const char *start = text;
+    int depth = 0;
+    for (const char *p = text;; p++) {
+        if (*p == '[')
+            depth++;
+        else if (*p == ']')
+            depth--;
+        if (*p && !(*p == ',' && depth == 0))
+            continue;
+        if (p > start) {
+            char *word = dt_xstrndup(start, (size_t)(p - start));
+            int rc = add_word(word, out, e);
+            free(word);
+            if (rc < 0)
+                return -1;
+        }
+        if (!*p)
+            return 0;
+        start = p + 1;
+    }
+}
