@@ -13,7 +13,9 @@ libdt_a_SOURCES += \
 	src/expand/carrier.h src/expand/carrier.c src/expand/expand.h src/expand/job.c src/expand/shape.c \
 	src/expand/generate.c src/expand/expand.c
 
-libdt_a_SOURCES += src/spec/spec.h src/spec/spec.c src/spec/merge.c
+libdt_a_SOURCES += \
+	src/spec/spec.h src/spec/spec_private.h src/spec/spec.c src/spec/reader.c src/spec/domain.c \
+	src/spec/merge.c
 
 libdt_a_SOURCES += \
 	src/optimizer/optimizer.h src/optimizer/algorithms.h src/optimizer/optimizer.c \

@@ -7,7 +7,8 @@
 static const char usage_text[] =
     "usage: dt-tune check [--cluster=FILE] [--tasks=N] SPEC.json\n"
     "Says whether the SPEC is valid, how large its search space is, and what is excluded and why.\n"
-    "  --cluster=FILE   nodes as JSON: {\"nodes\": [{\"count\": 4, \"cpus\": 16, \"mem\": 65536}]}; else nothing is\n"
+    "  --cluster=FILE   nodes as JSON: {\"nodes\": [{\"count\": 4, \"cpus\": 16, \"mem\": "
+    "65536}]}; else nothing is\n"
     "                   excluded for want of nodes\n"
     "  --tasks=N        tasks of the job as submitted (default 1)\n";
 
@@ -22,7 +23,8 @@ static int check(const char *path, const char *cluster_file, size_t tasks, struc
     struct dt_space_source source = {spec, &job, cluster};
     if (ok && (space = dt_space_generate(&source, &why_layout, e)) != NULL) {
         char *text = dt_space_describe(space), *objective = dt_spec_objective_text(spec);
-        printf("%s: valid\nobjective: %s\nsearch space:\n%s  %s\n", path, objective, text, why_layout);
+        printf("%s: valid\nobjective: %s\nsearch space:\n%s  %s\n", path, objective, text,
+               why_layout);
         free(text);
         free(objective);
     }
@@ -64,5 +66,6 @@ int cmd_check(int argc, char **argv)
         fputs(usage_text, stderr);
         return EXIT_USAGE;
     }
-    return check(argv[optind], cluster, (size_t)tasks, &e) < 0 ? fail_with(&e, EXIT_USAGE) : EXIT_DONE;
+    return check(argv[optind], cluster, (size_t)tasks, &e) < 0 ? fail_with(&e, EXIT_USAGE)
+                                                               : EXIT_DONE;
 }

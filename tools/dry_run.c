@@ -10,16 +10,27 @@ static int print_trial(const struct dt_setup *s, const double *x, int id, const 
                        struct dt_error *e)
 {
     struct dt_shape shape;
-    char *config = dt_config_text(s->space, x), *dir = dt_xasprintf("dt-tune-JOBID/trials/%04d", id);
+    char *config = dt_config_text(s->space, x),
+         *dir = dt_xasprintf("dt-tune-JOBID/trials/%04d", id);
     dt_shape_make(s->space, x, &s->job, s->cluster, &shape);
     shape.as_submitted = dt_config_equal(x, s->submitted, s->space->n);
     struct dt_trial_script script = {
-        .submission = s->submission, .script = s->script, .job = &s->job, .space = s->space,
-        .x = x, .shape = &shape, .launch = launch, .study = "JOBID", .dir = dir, .trial = id, .run = 1,
+        .submission = s->submission,
+        .script = s->script,
+        .job = &s->job,
+        .space = s->space,
+        .x = x,
+        .shape = &shape,
+        .launch = launch,
+        .study = "JOBID",
+        .dir = dir,
+        .trial = id,
+        .run = 1,
     };
     char *text = dt_expand(&script, e);
     if (text)
-        printf("\n==== trial %d: %s%s\n%s", id, config, shape.as_submitted ? " (as submitted)" : "", text);
+        printf("\n==== trial %d: %s%s\n%s", id, config, shape.as_submitted ? " (as submitted)" : "",
+               text);
     free(config);
     free(dir);
     free(text);
@@ -30,14 +41,16 @@ int print_dry_run(const struct dt_setup *s, struct dt_error *e)
 {
     char *space = dt_space_describe(s->space), *objective = dt_spec_objective_text(s->spec);
     char *launch = sibling("dt-launch", e);
-    struct dt_optimizer *o = launch ? dt_optimizer_new(s->spec->algorithm, s->space, s->spec->seed, e) : NULL;
+    struct dt_optimizer *o =
+        launch ? dt_optimizer_new(s->spec->algorithm, s->space, s->spec->seed, e) : NULL;
     size_t n = s->space->n;
     double *x = dt_xcalloc(DRY_TRIALS * n, sizeof(double));
     struct dt_observation obs[DRY_TRIALS];
     int rc = o ? 0 : -1;
     printf("objective: %s\nsearch space:\n%s  %s\n", objective, space, s->why_layout);
     for (int i = 0; i < DRY_TRIALS && rc == 0; i++) {
-        struct dt_context ctx = {s->space, obs, (size_t)i, s->spec->maximize, s->spec->seed, s->spec->grid_levels};
+        struct dt_context ctx = {s->space,          obs,           (size_t)i,
+                                 s->spec->maximize, s->spec->seed, s->spec->grid_levels};
         int more = 1;
         if (i == 0)
             memcpy(x, s->submitted, n * sizeof(double));

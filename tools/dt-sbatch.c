@@ -20,14 +20,17 @@ static void usage(FILE *f)
           f);
     for (size_t i = 0; i < DT_OPTION_COUNT; i++) {
         const struct dt_option_entry *o = &dt_option_table[i];
-        char *left = o->arginfo ? dt_xasprintf("--%s%s=%s%s", o->name, o->has_arg == DT_ARG_OPTIONAL ? "[" : "",
-                                               o->arginfo, o->has_arg == DT_ARG_OPTIONAL ? "]" : "")
+        char *left = o->arginfo ? dt_xasprintf("--%s%s=%s%s", o->name,
+                                               o->has_arg == DT_ARG_OPTIONAL ? "[" : "", o->arginfo,
+                                               o->has_arg == DT_ARG_OPTIONAL ? "]" : "")
                                 : dt_xasprintf("--%s", o->name);
         fprintf(f, "  %-28s %s\n", left, o->usage);
         free(left);
     }
-    fputs("  --here                       with --dt-tune: run the tuner in the foreground, on this host\n"
-          "  --dt-config=C.json           submit SCRIPT once, in this configuration ({\"ps\": 1, \"workers\": 4})\n"
+    fputs("  --here                       with --dt-tune: run the tuner in the foreground, on this "
+          "host\n"
+          "  --dt-config=C.json           submit SCRIPT once, in this configuration ({\"ps\": 1, "
+          "\"workers\": 4})\n"
           "All other options are sbatch's own.\n",
           f);
 }
@@ -40,13 +43,15 @@ static void add_option(struct dt_strv *argv, const struct dt_option *o)
         dt_strv_addf(argv, "--%s", o->name);
 }
 
-/* The options of the submission that the tuning job keeps: who pays and where it may run, and all that was never
- * meant for a trial. What a trial must have (features, nodes, licences) could keep the tuner from starting. */
+/* The options of the submission that the tuning job keeps: who pays and where it may run, and all
+ * that was never meant for a trial. What a trial must have (features, nodes, licences) could keep
+ * the tuner from starting. */
 static void add_tuner_options(struct dt_strv *argv, const struct dt_setup *s)
 {
-    static const char *const kept[] = {"partition", "account", "qos",       "reservation", "chdir",
-                                       "export",    "wckey",   "nice",      "comment",     "propagate",
-                                       "mail-type", "mail-user", "signal",  "get-user-env", "uid", "gid"};
+    static const char *const kept[] = {"partition", "account",      "qos",       "reservation",
+                                       "chdir",     "export",       "wckey",     "nice",
+                                       "comment",   "propagate",    "mail-type", "mail-user",
+                                       "signal",    "get-user-env", "uid",       "gid"};
     const struct dt_submission *sub = s->submission;
     for (size_t i = 0; i < sub->n; i++) {
         const struct dt_option *o = &sub->options[i];
@@ -65,12 +70,14 @@ static void add_tuner_options(struct dt_strv *argv, const struct dt_setup *s)
 }
 
 /* Runs sbatch on a script of ours, its words going straight to the user. Returns its exit code. */
-static int submit_text(struct dt_strv *argv, const char *text, const struct dt_strv *args, struct dt_error *e)
+static int submit_text(struct dt_strv *argv, const char *text, const struct dt_strv *args,
+                       struct dt_error *e)
 {
     const char *tmp = getenv("TMPDIR");
     char *path = dt_xasprintf("%s/dt-sbatch.XXXXXX", tmp && *tmp ? tmp : "/tmp");
     int fd = mkstemp(path);
-    int rc = fd < 0 ? dt_fail(e, "%s: %s", path, strerror(errno)) : dt_write_file(path, text, strlen(text), 0700, e);
+    int rc = fd < 0 ? dt_fail(e, "%s: %s", path, strerror(errno))
+                    : dt_write_file(path, text, strlen(text), 0700, e);
     if (fd >= 0)
         close(fd);
     if (rc == 0) {
@@ -122,7 +129,8 @@ static int submit_tuning_job(const struct dt_setup *s, struct dt_error *e)
 static int run_here(struct dt_setup *s)
 {
     char *name = dt_xasprintf("here-%ld", (long)getpid()), *cwd = getcwd(NULL, 0);
-    char *dir = s->resume ? dt_xstrdup(s->resume) : dt_xasprintf("%s/dt-tune-%s", cwd ? cwd : ".", name);
+    char *dir =
+        s->resume ? dt_xstrdup(s->resume) : dt_xasprintf("%s/dt-tune-%s", cwd ? cwd : ".", name);
     int rc = run_study(s, name, dir, 0);
     free(name);
     free(cwd);
@@ -152,9 +160,11 @@ static int submit_config(const struct dt_setup *s, struct dt_error *e)
 }
 
 /* Nothing is to be tuned: sbatch itself, with its own words. */
-static int exec_sbatch(const char *sbatch, char **argv, const struct dt_submission *s, struct dt_error *e)
+static int exec_sbatch(const char *sbatch, char **argv, const struct dt_submission *s,
+                       struct dt_error *e)
 {
-    if (s->script && strcmp(s->script_path, "standard input") == 0) { /* we have read it: hand it on */
+    if (s->script &&
+        strcmp(s->script_path, "standard input") == 0) { /* we have read it: hand it on */
         int fd = memfd_create("script", 0);
         FILE *f = fd < 0 ? NULL : fdopen(dup(fd), "w");
         if (f) {

@@ -9,7 +9,8 @@
 static const char usage_text[] =
     "usage: dt-tune metric NAME=NUMBER...\n"
     "Reports metrics of the running trial, e.g. dt-tune metric step=100 loss=0.31\n"
-    "Outside a trial (DT_METRICS_FILE is not set) it does nothing, so a script may call it always.\n";
+    "Outside a trial (DT_METRICS_FILE is not set) it does nothing, so a script may call it "
+    "always.\n";
 
 int cmd_metric(int argc, char **argv)
 {

@@ -1,5 +1,6 @@
-/* dt-tune prepare: started inside sbatch by the SPANK plugin, as the user. It reads the whole submission again, checks it, and
- * hands the study to the plugin; or it says in one line what is wrong. */
+/* dt-tune prepare: started inside sbatch by the SPANK plugin, as the user. It reads the whole
+ * submission again, checks it, and hands the study to the plugin; or it says in one line what is
+ * wrong. */
 #include "tools/tools.h"
 
 #include <errno.h>
@@ -15,7 +16,8 @@ extern char **environ;
 
 static const char usage_text[] =
     "usage: dt-tune prepare [--sbatch=PATH] [--fd=N] [--cluster=FILE] -- SBATCH-COMMAND-LINE\n"
-    "Checks a submission with --dt-tune and writes the study, one line of JSON, to descriptor N (default 1).\n"
+    "Checks a submission with --dt-tune and writes the study, one line of JSON, to descriptor N "
+    "(default 1).\n"
     "With --dt-dry-run it prints the search space and the first trials' scripts instead.\n"
     "  --cluster=FILE   take the nodes from this JSON file instead of asking Slurm\n";
 
@@ -28,7 +30,9 @@ static int write_study(const struct dt_setup *s, int fd, struct dt_error *e)
     size_t len = strlen(text), done = 0;
     int rc = 0;
     if (len > STUDY_MAX)
-        rc = dt_fail(e, "the study takes %zu bytes, the limit is %d: give fewer choices, or put candidates into a file",
+        rc = dt_fail(e,
+                     "the study takes %zu bytes, the limit is %d: give fewer choices, or put "
+                     "candidates into a file",
                      len, STUDY_MAX);
     text[len++] = '\n';
     while (rc == 0 && done < len) {
@@ -47,7 +51,8 @@ static int prepare(char **sbatch_argv, const char *sbatch, const char *cluster_f
     struct dt_cluster *cluster = NULL;
     if (cluster_file && !(cluster = read_cluster(cluster_file, e)))
         return -1;
-    struct dt_submission *submission = dt_submission_read(sbatch_argv, environ, STDIN_FILENO, sbatch, e);
+    struct dt_submission *submission =
+        dt_submission_read(sbatch_argv, environ, STDIN_FILENO, sbatch, e);
     if (!submission) {
         dt_cluster_free(cluster);
         return -1;
@@ -79,7 +84,8 @@ int cmd_prepare(int argc, char **argv)
             break;
         case 'f':
             fd = atoi(optarg);
-            fcntl(fd, F_SETFD, FD_CLOEXEC); /* the plugin reads to its end, so no child may hold it */
+            fcntl(fd, F_SETFD,
+                  FD_CLOEXEC); /* the plugin reads to its end, so no child may hold it */
             break;
         case 'c':
             cluster = optarg;
@@ -95,5 +101,6 @@ int cmd_prepare(int argc, char **argv)
         fputs(usage_text, stderr);
         return EXIT_USAGE;
     }
-    return prepare(argv + optind, sbatch, cluster, fd, &e) < 0 ? fail_with(&e, EXIT_USAGE) : EXIT_DONE;
+    return prepare(argv + optind, sbatch, cluster, fd, &e) < 0 ? fail_with(&e, EXIT_USAGE)
+                                                               : EXIT_DONE;
 }

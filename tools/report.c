@@ -55,7 +55,8 @@ static void print(const struct loaded *l, const char *dir, const char *format)
         dt_report_csv(stdout, l->study);
     } else if (strcmp(format, "json") == 0) {
         struct json_object *o = dt_report_json(l->study, l->name);
-        puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+        puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
+                                                   JSON_C_TO_STRING_NOSLASHESCAPE));
         json_object_put(o);
     } else {
         char *best = dt_xasprintf("%s/best.sh", dir);
@@ -69,8 +70,9 @@ static void print(const struct loaded *l, const char *dir, const char *format)
 
 int cmd_report(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"format", required_argument, NULL, 'f'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"format", required_argument, NULL, 'f'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     const char *format = "text";
     struct dt_error e = DT_ERROR_INIT;
     struct loaded l = {0};

@@ -54,12 +54,15 @@ int cmd_run(int argc, char **argv)
     if (s->slurm_conf && access(s->slurm_conf, R_OK) == 0)
         setenv("SLURM_CONF", s->slurm_conf, 1);
     slurm_init(NULL);
-    /* Trials are submitted from where the user submitted: relative names in their options mean the same. */
+    /* Trials are submitted from where the user submitted: relative names in their options mean the
+     * same. */
     const char *submit = getenv("SLURM_SUBMIT_DIR");
     if (submit && chdir(submit) < 0)
-        fprintf(stderr, "dt-tune: %s: %s; going on in the job's own folder\n", submit, strerror(errno));
+        fprintf(stderr, "dt-tune: %s: %s; going on in the job's own folder\n", submit,
+                strerror(errno));
     char *cwd = getcwd(NULL, 0);
-    char *dir = s->resume ? dt_xstrdup(s->resume) : dt_xasprintf("%s/dt-tune-%s", cwd ? cwd : ".", job);
+    char *dir =
+        s->resume ? dt_xstrdup(s->resume) : dt_xasprintf("%s/dt-tune-%s", cwd ? cwd : ".", job);
     int rc = run_study(s, job, dir, (uint32_t)strtoul(job, NULL, 10));
     free(cwd);
     free(dir);

@@ -7,9 +7,12 @@
 #include <string.h>
 
 static const char usage_text[] =
-    "usage: dt-tune suggest --spec=S.json [--observations=O.jsonl] [-n K] [--seed=N] [--cluster=FILE]\n"
-    "Prints K configurations to try next (default 1), one JSON object a line: {\"config\": {...}}.\n"
-    "Observations are JSON lines: {\"config\": {...}, \"value\": 12.3, \"status\": \"ok\", \"duration_s\": 61}\n"
+    "usage: dt-tune suggest --spec=S.json [--observations=O.jsonl] [-n K] [--seed=N] "
+    "[--cluster=FILE]\n"
+    "Prints K configurations to try next (default 1), one JSON object a line: {\"config\": "
+    "{...}}.\n"
+    "Observations are JSON lines: {\"config\": {...}, \"value\": 12.3, \"status\": \"ok\", "
+    "\"duration_s\": 61}\n"
     "with status ok, failed, censored (value is a bound) or pending.\n";
 
 struct observations {
@@ -17,13 +20,13 @@ struct observations {
     size_t n;
 };
 
-static int read_observation(const struct dt_space *space, struct json_object *o, struct dt_observation *obs,
-                            struct dt_error *e)
+static int read_observation(const struct dt_space *space, struct json_object *o,
+                            struct dt_observation *obs, struct dt_error *e)
 {
     const char *status = dt_json_str(o, "status", "ok");
     double *x = dt_xcalloc(space->n, sizeof(double));
-    *obs = (struct dt_observation){.x = x, .value = dt_json_num(o, "value", NAN),
-                                   .duration = dt_json_num(o, "duration_s", 0)};
+    *obs = (struct dt_observation){
+        .x = x, .value = dt_json_num(o, "value", NAN), .duration = dt_json_num(o, "duration_s", 0)};
     int found = -1;
     for (int i = 0; i <= DT_STATUS_CENSORED; i++)
         if (strcmp(status, dt_status_names[i]) == 0)
@@ -36,8 +39,8 @@ static int read_observation(const struct dt_space *space, struct json_object *o,
     return dt_config_from_json(space, dt_json_get(o, "config"), x, e);
 }
 
-static int read_observations(const char *path, const struct dt_space *space, struct observations *all,
-                             struct dt_error *e)
+static int read_observations(const char *path, const struct dt_space *space,
+                             struct observations *all, struct dt_error *e)
 {
     char *text = dt_read_file(path, (size_t)256 << 20, NULL, e);
     int rc = text ? 0 : -1;
@@ -60,17 +63,19 @@ static int read_observations(const char *path, const struct dt_space *space, str
     return rc;
 }
 
-static int suggest(const struct dt_spec *spec, const struct dt_space *space, struct observations *all, size_t k,
-                   struct dt_error *e)
+static int suggest(const struct dt_spec *spec, const struct dt_space *space,
+                   struct observations *all, size_t k, struct dt_error *e)
 {
     struct dt_optimizer *o = dt_optimizer_new(spec->algorithm, space, spec->seed, e);
     int rc = o ? 1 : -1;
     for (size_t i = 0; i < k && rc == 1; i++) {
-        struct dt_context ctx = {space, all->v, all->n, spec->maximize, spec->seed, spec->grid_levels};
+        struct dt_context ctx = {space,          all->v,     all->n,
+                                 spec->maximize, spec->seed, spec->grid_levels};
         double *x = dt_xcalloc(space->n, sizeof(double));
         rc = dt_optimizer_suggest(o, &ctx, x, e);
         all->v = dt_xrealloc(all->v, all->n + 1, sizeof(*all->v));
-        all->v[all->n++] = (struct dt_observation){.x = x, .status = DT_STATUS_PENDING, .value = NAN};
+        all->v[all->n++] =
+            (struct dt_observation){.x = x, .status = DT_STATUS_PENDING, .value = NAN};
         if (rc != 1)
             break;
         struct json_object *line = json_object_new_object();
@@ -88,12 +93,10 @@ static int suggest(const struct dt_spec *spec, const struct dt_space *space, str
 
 int cmd_suggest(int argc, char **argv)
 {
-    static const struct option options[] = {{"spec", required_argument, NULL, 's'},
-                                            {"observations", required_argument, NULL, 'o'},
-                                            {"seed", required_argument, NULL, 'r'},
-                                            {"cluster", required_argument, NULL, 'c'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"spec", required_argument, NULL, 's'}, {"observations", required_argument, NULL, 'o'},
+        {"seed", required_argument, NULL, 'r'}, {"cluster", required_argument, NULL, 'c'},
+        {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0}};
     const char *spec_path = NULL, *obs_path = NULL, *cluster_path = NULL;
     int64_t k = 1, seed = -1;
     struct dt_error e = DT_ERROR_INIT;

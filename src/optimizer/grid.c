@@ -1,5 +1,5 @@
-/* Grid search: every point of an enumerated space in order; of a larger one a grid with a few levels for each
- * parameter that has more. */
+/* Grid search: every point of an enumerated space in order; of a larger one a grid with a few
+ * levels for each parameter that has more. */
 #include "optimizer/algorithms.h"
 
 #include <stdlib.h>

@@ -58,8 +58,8 @@ int dt_context_best(const struct dt_context *ctx)
         const struct dt_observation *o = &ctx->obs[i];
         if (o->status != DT_STATUS_OK)
             continue;
-        if (best < 0 || (ctx->maximize ? o->value > ctx->obs[best].value
-                                       : o->value < ctx->obs[best].value))
+        if (best < 0 ||
+            (ctx->maximize ? o->value > ctx->obs[best].value : o->value < ctx->obs[best].value))
             best = (int)i;
     }
     return best;

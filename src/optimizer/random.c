@@ -59,7 +59,9 @@ static int sample(uint64_t seed, const struct dt_context *ctx, double *x, struct
     }
     gsl_rng_free(rng);
     if (rc < 0)
-        dt_fail(e, "100000 random configurations were all excluded, the last by \"%s\"; loosen the constraints",
+        dt_fail(e,
+                "100000 random configurations were all excluded, the last by \"%s\"; loosen the "
+                "constraints",
                 why ? why : "already tried");
     return rc;
 }

@@ -16,9 +16,9 @@ static struct json_object *trial_json(const struct dt_study *s, const struct dt_
     json_object_object_add(o, "config", dt_config_to_json(s->space, t->x));
     json_object_object_add(o, "why", json_object_new_string(t->why));
     json_object_object_add(o, "status", json_object_new_string(dt_status_names[t->status]));
-    json_object_object_add(o, "cause", t->state == DT_TRIAL_ENDED
-                                           ? json_object_new_string(dt_cause_names[t->cause])
-                                           : NULL);
+    json_object_object_add(
+        o, "cause",
+        t->state == DT_TRIAL_ENDED ? json_object_new_string(dt_cause_names[t->cause]) : NULL);
     add_number(o, "value", t->value);
     add_number(o, "queue_s", t->wait_s);
     add_number(o, "startup_s", t->startup_s);
@@ -56,14 +56,17 @@ struct json_object *dt_report_json(const struct dt_study *s, const char *name)
     json_object_object_add(o, "version", json_object_new_int(1));
     json_object_object_add(o, "study", json_object_new_string(name));
     json_object_object_add(o, "objective", json_object_new_string(objective));
-    json_object_object_add(o, "goal", json_object_new_string(s->spec->maximize ? "maximize" : "minimize"));
+    json_object_object_add(o, "goal",
+                           json_object_new_string(s->spec->maximize ? "maximize" : "minimize"));
     json_object_object_add(o, "complete", json_object_new_boolean(s->complete));
-    json_object_object_add(o, "stop_reason", s->stop_reason ? json_object_new_string(s->stop_reason) : NULL);
+    json_object_object_add(o, "stop_reason",
+                           s->stop_reason ? json_object_new_string(s->stop_reason) : NULL);
     json_object_object_add(o, "best", best ? trial_json(s, best) : NULL);
     json_object_object_add(o, "submitted", base ? trial_json(s, base) : NULL);
-    add_number(o, "gain", !best || !base ? NAN
-                          : s->spec->maximize ? best->value / base->value
-                                              : base->value / best->value);
+    add_number(o, "gain",
+               !best || !base      ? NAN
+               : s->spec->maximize ? best->value / base->value
+                                   : base->value / best->value);
     json_object_object_add(o, "cost", cost);
     json_object_object_add(o, "trials", trials);
     free(objective);
@@ -81,7 +84,8 @@ void dt_report_csv(FILE *f, const struct dt_study *s)
         const double numbers[] = {t->value, t->wait_s, t->startup_s, t->run_s, t->billing};
         fprintf(f, "%d", t->id);
         for (size_t j = 0; j < s->space->n; j++) {
-            char *text = isnan(t->x[j]) ? dt_xstrdup("") : dt_param_text(&s->space->params[j], t->x[j]);
+            char *text =
+                isnan(t->x[j]) ? dt_xstrdup("") : dt_param_text(&s->space->params[j], t->x[j]);
             fprintf(f, strpbrk(text, ",\"\n") ? ",\"%s\"" : ",%s", text);
             free(text);
         }

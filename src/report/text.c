@@ -27,15 +27,19 @@ void dt_report_intro(FILE *f, const struct dt_setup *setup, const char *study, c
     const struct dt_spec *spec = setup->spec;
     char *objective = dt_spec_objective_text(spec), *space = dt_space_describe(setup->space);
     char *submitted = dt_config_text(setup->space, setup->submitted);
-    fprintf(f, "dt-tune %s: study %s of %s, records in %s\n", DT_VERSION, study, setup->job.name, dir);
-    fprintf(f, "objective: %s, search: %s (seed %lu), %zu trial%s at a time\n", objective, spec->algorithm,
-            (unsigned long)spec->seed, spec->parallel, spec->parallel == 1 ? "" : "s");
+    fprintf(f, "dt-tune %s: study %s of %s, records in %s\n", DT_VERSION, study, setup->job.name,
+            dir);
+    fprintf(f, "objective: %s, search: %s (seed %lu), %zu trial%s at a time\n", objective,
+            spec->algorithm, (unsigned long)spec->seed, spec->parallel,
+            spec->parallel == 1 ? "" : "s");
     fprintf(f, "as submitted: %s\n", submitted);
     fprintf(f, "search space:\n%s  %s\n", space, setup->why_layout);
     if (setup->cluster)
         fprintf(f, "cluster: partition %s, %zu nodes\n", setup->cluster->partition,
                 dt_cluster_nodes(setup->cluster));
-    fprintf(f, "stops: best improved by no more than %.3g %% over %zu configurations (from %zu on), or after %zu\n\n",
+    fprintf(f,
+            "stops: best improved by no more than %.3g %% over %zu configurations (from %zu on), "
+            "or after %zu\n\n",
             100 * spec->min_improve, spec->window, spec->min_configs, spec->max_configs);
     fprintf(f, "trial      queue        run  objective       best  configuration\n");
     fflush(f);
@@ -69,7 +73,8 @@ static void print_ended(FILE *f, const struct dt_study *s, const struct dt_trial
     else if (t->cause == DT_CAUSE_EXIT)
         fprintf(f, "  failed: exit code %d", t->exit_code);
     else if (t->cause != DT_CAUSE_OK)
-        fprintf(f, "  %s: %s", t->status == DT_STATUS_FAILED ? "failed" : "ended", dt_cause_names[t->cause]);
+        fprintf(f, "  %s: %s", t->status == DT_STATUS_FAILED ? "failed" : "ended",
+                dt_cause_names[t->cause]);
     fputc('\n', f);
     if (t->cause != DT_CAUSE_OK && t->cause != DT_CAUSE_TARGET)
         print_lines_indented(f, t->text);
@@ -88,8 +93,8 @@ void dt_report_event(FILE *f, const struct dt_study *s, const struct dt_event *e
         if (t->state == DT_TRIAL_ENDED)
             print_ended(f, s, t);
         else
-            fprintf(f, "%5d run %d ended (%s), no fault of the configuration: it is repeated\n", t->id,
-                    ev->run, dt_cause_names[ev->cause]);
+            fprintf(f, "%5d run %d ended (%s), no fault of the configuration: it is repeated\n",
+                    t->id, ev->run, dt_cause_names[ev->cause]);
         break;
     case DT_EVENT_DEFERRED:
         fprintf(f, "%5d waits: %s\n", t->id, ev->text);
@@ -113,7 +118,8 @@ void dt_report_trials(FILE *f, const struct dt_study *s)
 static int by_value(const void *a, const void *b, void *arg)
 {
     const struct dt_study *s = arg;
-    const struct dt_trial *x = *(const struct dt_trial *const *)a, *y = *(const struct dt_trial *const *)b;
+    const struct dt_trial *x = *(const struct dt_trial *const *)a,
+                          *y = *(const struct dt_trial *const *)b;
     double d = s->spec->maximize ? y->value - x->value : x->value - y->value;
     return d < 0 ? -1 : d > 0 ? 1 : x->id - y->id;
 }
@@ -170,7 +176,9 @@ static void print_cost(FILE *f, const struct dt_study *s)
     }
     char *all = dt_format_duration(s->t_last - s->t_first), *running = dt_format_duration(run);
     char *waiting = dt_format_duration(wait);
-    fprintf(f, "cost of the search: %zu trials (%zu failed) in %s; %s running, %s in the queue, %.0f billed seconds\n",
+    fprintf(f,
+            "cost of the search: %zu trials (%zu failed) in %s; %s running, %s in the queue, %.0f "
+            "billed seconds\n",
             s->n, failed, all, running, waiting, billed);
     free(all);
     free(running);
@@ -192,7 +200,8 @@ void dt_report_final(FILE *f, const struct dt_study *s, const char *best_sh)
             fprintf(f, "submit it with: sbatch %s\n", best_sh);
         free(config);
     } else {
-        fprintf(f, "no trial succeeded; the last lines of the first failures are above, all output is in trials/*/output.log\n");
+        fprintf(f, "no trial succeeded; the last lines of the first failures are above, all output "
+                   "is in trials/*/output.log\n");
         print_cost(f, s);
     }
     fflush(f);

@@ -7,10 +7,12 @@
 struct json_object *dt_cluster_to_json(const struct dt_cluster *c)
 {
     struct json_object *o = json_object_new_object(), *nodes = json_object_new_array();
-    json_object_object_add(o, "partition", c->partition ? json_object_new_string(c->partition) : NULL);
+    json_object_object_add(o, "partition",
+                           c->partition ? json_object_new_string(c->partition) : NULL);
     json_object_object_add(o, "backfill", json_object_new_boolean(c->backfill));
     json_object_object_add(o, "max_nodes", json_object_new_int64((int64_t)c->max_nodes));
-    json_object_object_add(o, "max_time", isfinite(c->max_time) ? dt_json_number(c->max_time) : NULL);
+    json_object_object_add(o, "max_time",
+                           isfinite(c->max_time) ? dt_json_number(c->max_time) : NULL);
     for (size_t i = 0; i < c->n; i++) {
         const struct dt_node_class *k = &c->classes[i];
         struct json_object *node = json_object_new_object();

@@ -15,8 +15,8 @@ struct dt_constraint {
     size_t n;
 };
 
-/* A quoted label becomes a number that all parameters share, so that equal labels are equal: its place among
- * the labels of all parameters, or -1. */
+/* A quoted label becomes a number that all parameters share, so that equal labels are equal: its
+ * place among the labels of all parameters, or -1. */
 static double label_number(const struct dt_param *params, size_t n, const char *label, size_t len)
 {
     double number = 0;
@@ -92,7 +92,8 @@ static void unknown_name(const char *token, const char *const *names, size_t n, 
     for (size_t i = 0; i < n; i++)
         dt_strv_add(&all, names[i]);
     char *list = dt_strv_join(&all, ", ");
-    dt_fail(e, "unexpected word \"%s\"; the names here are %s; and, or, not are &&, ||, !", token, list);
+    dt_fail(e, "unexpected word \"%s\"; the names here are %s; and, or, not are &&, ||, !", token,
+            list);
     free(list);
     dt_strv_free(&all);
 }
@@ -109,7 +110,8 @@ static int explain(struct dt_constraint *c, const struct dt_param *params, size_
     const char *near = token && *token ? dt_nearest(token, names, n + nfacts) : NULL;
     if (near && strcmp(near, token) != 0)
         dt_fail(e, "unknown name \"%s\"; did you mean \"%s\"?", token, near);
-    else if (token && (isalpha((unsigned char)*token) || *token == '_') && !is_name(token, names, n + nfacts))
+    else if (token && (isalpha((unsigned char)*token) || *token == '_') &&
+             !is_name(token, names, n + nfacts))
         unknown_name(token, names, n + nfacts, e);
     else
         dt_fail(e, "%s", mupGetErrorMsg(c->parser));
@@ -129,9 +131,10 @@ static bool assigns(const char *expr)
     return false;
 }
 
-/* Compiles and evaluates once, so that every fault shows now. Reading muParser's error flag clears it. */
-static int try_out(struct dt_constraint *c, const char *expr, const struct dt_param *params, size_t n,
-                   const struct dt_fact *facts, size_t nfacts, struct dt_error *e)
+/* Compiles and evaluates once, so that every fault shows now. Reading muParser's error flag clears
+ * it. */
+static int try_out(struct dt_constraint *c, const char *expr, const struct dt_param *params,
+                   size_t n, const struct dt_fact *facts, size_t nfacts, struct dt_error *e)
 {
     int values = 0;
     if (assigns(expr))
@@ -141,7 +144,8 @@ static int try_out(struct dt_constraint *c, const char *expr, const struct dt_pa
     if (mupError(c->parser))
         return explain(c, params, n, facts, nfacts, e);
     if (values != 1)
-        return dt_fail(e, "these are %d expressions; write each as a constraint of its own", values);
+        return dt_fail(e, "these are %d expressions; write each as a constraint of its own",
+                       values);
     int used = mupGetExprVarNum(c->parser);
     for (int i = 0; i < used; i++) {
         const char *name;
@@ -159,7 +163,8 @@ static double is_zero(double x)
 }
 
 struct dt_constraint *dt_constraint_new(const char *text, const struct dt_param *params, size_t n,
-                                        const struct dt_fact *facts, size_t nfacts, struct dt_error *e)
+                                        const struct dt_fact *facts, size_t nfacts,
+                                        struct dt_error *e)
 {
     char *expr = without_labels(text, params, n, e);
     if (!expr) {
@@ -180,7 +185,8 @@ struct dt_constraint *dt_constraint_new(const char *text, const struct dt_param 
             continue;
         c->numbers[i] = dt_xcalloc(params[i].nvalues, sizeof(double));
         for (size_t j = 0; j < params[i].nvalues; j++)
-            c->numbers[i][j] = label_number(params, n, params[i].labels[j], strlen(params[i].labels[j]));
+            c->numbers[i][j] =
+                label_number(params, n, params[i].labels[j], strlen(params[i].labels[j]));
     }
     for (size_t i = 0; i < nfacts; i++)
         mupDefineConst(c->parser, facts[i].name, facts[i].value);

@@ -95,7 +95,8 @@ static void enumerate(struct dt_space *s)
     free(x);
 }
 
-static int refuse_empty(const struct dt_space *s, const struct dt_fact *facts, size_t nfacts, struct dt_error *e)
+static int refuse_empty(const struct dt_space *s, const struct dt_fact *facts, size_t nfacts,
+                        struct dt_error *e)
 {
     struct dt_buf known = DT_BUF_INIT;
     for (size_t i = 0; i < nfacts; i++)
@@ -112,10 +113,10 @@ static int refuse_empty(const struct dt_space *s, const struct dt_fact *facts, s
     return -1;
 }
 
-struct dt_space *dt_space_new(const struct dt_param *params, size_t n, const struct dt_strv *constraints,
-                              const struct dt_fact *facts, size_t nfacts, dt_space_filter *filter,
-                              void *filter_arg, const double *candidates, size_t ncandidates,
-                              struct dt_error *e)
+struct dt_space *dt_space_new(const struct dt_param *params, size_t n,
+                              const struct dt_strv *constraints, const struct dt_fact *facts,
+                              size_t nfacts, dt_space_filter *filter, void *filter_arg,
+                              const double *candidates, size_t ncandidates, struct dt_error *e)
 {
     struct dt_space *s = dt_xcalloc(1, sizeof(*s));
     s->params = dt_xcalloc(n, sizeof(*s->params));
@@ -184,7 +185,8 @@ struct json_object *dt_config_to_json(const struct dt_space *s, const double *x)
     return o;
 }
 
-static int value_from_json(const struct dt_param *p, struct json_object *v, double *x, struct dt_error *e)
+static int value_from_json(const struct dt_param *p, struct json_object *v, double *x,
+                           struct dt_error *e)
 {
     if (!v) {
         *x = NAN;
@@ -209,10 +211,12 @@ static int value_from_json(const struct dt_param *p, struct json_object *v, doub
             return 0;
         }
     }
-    return dt_fail(e, "\"%s\": %s is not one of its values", p->name, json_object_to_json_string(v));
+    return dt_fail(e, "\"%s\": %s is not one of its values", p->name,
+                   json_object_to_json_string(v));
 }
 
-int dt_config_from_json(const struct dt_space *s, struct json_object *o, double *x, struct dt_error *e)
+int dt_config_from_json(const struct dt_space *s, struct json_object *o, double *x,
+                        struct dt_error *e)
 {
     if (!json_object_is_type(o, json_type_object))
         return dt_fail(e, "a configuration must be an object like {\"ps\": 1, \"workers\": 4}");

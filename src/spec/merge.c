@@ -28,19 +28,22 @@ static int put(struct json_object *doc, const char *section_name, const char *ke
     return 0;
 }
 
-/* Slurm's range syntax: 0-4, 1,2,4, 0-16:4 and mixtures, to {"low","high","step"} or {"choices"}. */
+/* Slurm's range syntax: 0-4, 1,2,4, 0-16:4 and mixtures, to {"low","high","step"} or {"choices"}.
+ */
 static struct json_object *range_domain(const char *text, struct dt_error *e)
 {
     struct json_object *list = json_object_new_array(), *single = NULL;
     struct dt_strv parts = DT_STRV_INIT;
     dt_strv_split(&parts, text, ",");
-    bool bad = parts.n == 0 || text[0] == ',' || text[strlen(text) - 1] == ',' || strstr(text, ",,");
+    bool bad =
+        parts.n == 0 || text[0] == ',' || text[strlen(text) - 1] == ',' || strstr(text, ",,");
     for (size_t i = 0; i < parts.n && !bad; i++) {
         int64_t v[3] = {0, 0, 1};
         int n = 0, used = 0;
         const char *s = parts.v[i];
         bad = strspn(s, "0123456789-:") != strlen(s) || strlen(s) > 40;
-        if (!bad && sscanf(s, "%8ld%n-%8ld%n:%8ld%n", &v[0], &used, &v[1], &used, &v[2], &used) >= 1)
+        if (!bad &&
+            sscanf(s, "%8ld%n-%8ld%n:%8ld%n", &v[0], &used, &v[1], &used, &v[2], &used) >= 1)
             n = used;
         bad = bad || n == 0 || s[n] || v[2] < 1 || v[0] < 0;
         if (!strchr(s, '-'))
@@ -122,9 +125,11 @@ static struct json_object *interval_domain(const char *text, struct dt_error *e)
         dt_fail(e, "\"%s\" is not a number", low ? high_text : low_text);
     } else if (colon && strcmp(colon, ":log2") == 0) {
         int64_t a = json_object_get_int64(low), b = json_object_get_int64(high);
-        bool whole = json_object_is_type(low, json_type_int) && json_object_is_type(high, json_type_int);
+        bool whole =
+            json_object_is_type(low, json_type_int) && json_object_is_type(high, json_type_int);
         if (!whole || a < 1 || b < a) {
-            dt_fail(e, ":log2 doubles from low to high, so both must be whole, above 0 and in order");
+            dt_fail(e,
+                    ":log2 doubles from low to high, so both must be whole, above 0 and in order");
         } else {
             struct json_object *list = json_object_new_array();
             for (; a <= b; a *= 2) {
@@ -159,7 +164,9 @@ static int put_param(struct json_object *doc, const char *text, struct dt_error 
 {
     const char *equals = strchr(text, '=');
     if (!equals || equals == text || !equals[1])
-        return dt_fail(e, "\"%s\": write it like lr=1e-4..0.1:log, batch=32..1024:log2 or opt={sgd,adam}", text);
+        return dt_fail(
+            e, "\"%s\": write it like lr=1e-4..0.1:log, batch=32..1024:log2 or opt={sgd,adam}",
+            text);
     struct json_object *domain;
     if (strstr(equals, ".."))
         domain = interval_domain(equals + 1, e);
@@ -180,7 +187,10 @@ static int put_objective(struct json_object *doc, const char *text, struct dt_er
     if ((!min && !max) && strcmp(text, "time") != 0 && strcmp(text, "throughput") != 0 &&
         strcmp(text, "cost") != 0 && strcmp(text, "turnaround") != 0) {
         json_object_put(o);
-        return dt_fail(e, "\"%s\" is not an objective; time, throughput, cost, turnaround, min:METRIC or max:METRIC", text);
+        return dt_fail(e,
+                       "\"%s\" is not an objective; time, throughput, cost, turnaround, min:METRIC "
+                       "or max:METRIC",
+                       text);
     }
     if ((min || max) && !text[4]) {
         json_object_put(o);
@@ -228,7 +238,8 @@ static int put_min_improve(struct json_object *doc, const char *text, struct dt_
         rc = -1;
     free(pct);
     if (rc < 0)
-        return dt_fail(e, "\"%s\": write it like 2 or 2:5 (per cent, over the last 5 configurations)", text);
+        return dt_fail(
+            e, "\"%s\": write it like 2 or 2:5 (per cent, over the last 5 configurations)", text);
     if (put(doc, "search", "min_improve", dt_json_number(x), e) < 0)
         return -1;
     return colon ? put_count(doc, "window", colon + 1, e) : 0;
@@ -238,23 +249,26 @@ static int put_deadline(struct json_object *doc, const char *text, struct dt_err
 {
     double s;
     if (dt_parse_time(text, &s) < 0 || s <= 0)
-        return dt_fail(e, "\"%s\" is not a time; write it as Slurm does: 90 (minutes), 1:30:00, 1-12", text);
+        return dt_fail(
+            e, "\"%s\" is not a time; write it as Slurm does: 90 (minutes), 1:30:00, 1-12", text);
     return put(doc, "search", "deadline", json_object_new_string(text), e);
 }
 
 /* Whether two options give single choices of the same parameter: opt=sgd and opt=adam. */
 static bool same_choices(const struct dt_option *a, const struct dt_option *b)
 {
-    if (a->origin != DT_FROM_ARGV || b->origin != DT_FROM_ARGV || strcmp(a->name, "dt-param") != 0 ||
-        strcmp(b->name, "dt-param") != 0 || !a->value || !b->value)
+    if (a->origin != DT_FROM_ARGV || b->origin != DT_FROM_ARGV ||
+        strcmp(a->name, "dt-param") != 0 || strcmp(b->name, "dt-param") != 0 || !a->value ||
+        !b->value)
         return false;
     size_t n = strcspn(a->value, "=");
-    return a->value[n] && strncmp(a->value, b->value, n + 1) == 0 && !strpbrk(a->value + n, "{,}") &&
-           !strpbrk(b->value + n, "{,}") && !strstr(a->value + n, "..") && !strstr(b->value + n, "..");
+    return a->value[n] && strncmp(a->value, b->value, n + 1) == 0 &&
+           !strpbrk(a->value + n, "{,}") && !strpbrk(b->value + n, "{,}") &&
+           !strstr(a->value + n, "..") && !strstr(b->value + n, "..");
 }
 
-/* A shell tears --dt-param=opt={sgd,adam} into --dt-param=opt=sgd --dt-param=opt=adam; this puts it together
- * again: the value of option i with those of its like right before it. Caller frees. */
+/* A shell tears --dt-param=opt={sgd,adam} into --dt-param=opt=sgd --dt-param=opt=adam; this puts it
+ * together again: the value of option i with those of its like right before it. Caller frees. */
 static char *value_of(const struct dt_submission *s, size_t i)
 {
     const char *v = s->options[i].value ? s->options[i].value : "";
@@ -299,9 +313,10 @@ static int put_option(struct json_object *doc, const struct dt_option *o, const 
     return 0; /* --dt-tune, --dt-resume, --dt-dry-run, --dt-config: not about the search */
 }
 
-/* Puts an option into the document, after a check on its own: once it is in there, nobody could tell where it came
- * from. */
-static int put_checked(struct json_object *doc, const struct dt_submission *s, size_t i, struct dt_error *e)
+/* Puts an option into the document, after a check on its own: once it is in there, nobody could
+ * tell where it came from. */
+static int put_checked(struct json_object *doc, const struct dt_submission *s, size_t i,
+                       struct dt_error *e)
 {
     const struct dt_option *o = &s->options[i];
     char *value = value_of(s, i);
@@ -370,6 +385,7 @@ void dt_spec_add_config(struct json_object *doc, struct json_object *config)
     json_object_object_foreach(config, key, value)
     {
         if (strcmp(key, "layout") != 0 && !dt_json_get(dt, key) && !dt_json_get(hyper, key))
-            json_object_object_add(dt_spec_is_dt_name(key) ? dt : hyper, key, json_object_get(value));
+            json_object_object_add(dt_spec_is_dt_name(key) ? dt : hyper, key,
+                                   json_object_get(value));
     }
 }

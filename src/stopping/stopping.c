@@ -16,8 +16,8 @@ static double best_of(const struct dt_observation *o, size_t n, bool maximize)
     return best;
 }
 
-char *dt_stopping_check(const struct dt_stopping *s, const struct dt_observation *finished, size_t n,
-                        bool maximize, double now)
+char *dt_stopping_check(const struct dt_stopping *s, const struct dt_observation *finished,
+                        size_t n, bool maximize, double now)
 {
     size_t failures = 0;
     if (now >= s->deadline) {
@@ -34,12 +34,14 @@ char *dt_stopping_check(const struct dt_stopping *s, const struct dt_observation
         return dt_xasprintf("maximum of configurations: %zu of %zu were tried", n, s->max_configs);
     if (n < s->min_configs || n <= s->window)
         return NULL;
-    double before = best_of(finished, n - s->window, maximize), best = best_of(finished, n, maximize);
+    double before = best_of(finished, n - s->window, maximize),
+           best = best_of(finished, n, maximize);
     if (isnan(before) || isnan(best))
         return NULL;
     double gain = fabs(best - before) / fmax(fabs(before), 1e-300);
     if (gain > s->min_improve)
         return NULL;
-    return dt_xasprintf("improvement: the best improved by %.3g %% over the last %zu configurations, no more than %.3g %%",
+    return dt_xasprintf("improvement: the best improved by %.3g %% over the last %zu "
+                        "configurations, no more than %.3g %%",
                         100 * gain, s->window, 100 * s->min_improve);
 }

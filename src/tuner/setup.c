@@ -16,13 +16,15 @@ static char *resume_dir(const struct dt_option *o, struct dt_error *e)
 {
     int64_t id;
     bool number = o->value && dt_parse_int64(o->value, &id) == 0;
-    char *name = number ? dt_xasprintf("dt-tune-%s", o->value) : dt_xstrdup(o->value ? o->value : "");
+    char *name =
+        number ? dt_xasprintf("dt-tune-%s", o->value) : dt_xstrdup(o->value ? o->value : "");
     char *dir = realpath(name, NULL), *journal = dir ? dt_xasprintf("%s/journal.jsonl", dir) : NULL;
     struct stat st;
     if (!dir) {
         dt_fail(e, "\"%s\": %s; give the study's folder or its job id", name, strerror(errno));
     } else if (stat(journal, &st) < 0) {
-        dt_fail(e, "\"%s\" is not the folder of a study: it has no journal.jsonl (%s)", name, strerror(errno));
+        dt_fail(e, "\"%s\" is not the folder of a study: it has no journal.jsonl (%s)", name,
+                strerror(errno));
         free(dir);
         dir = NULL;
     }
@@ -46,14 +48,15 @@ static int make_space(struct dt_setup *s, struct dt_error *e)
 static int check_config(struct json_object *config, const char *path, struct dt_error *e)
 {
     if (!json_object_is_type(config, json_type_object))
-        return dt_fail(e, "%s: a configuration must be an object like {\"ps\": 1, \"workers\": 4}", path);
+        return dt_fail(e, "%s: a configuration must be an object like {\"ps\": 1, \"workers\": 4}",
+                       path);
     struct json_object *doc = json_object_new_object(), *layout = NULL;
     dt_spec_add_config(doc, config);
     struct dt_spec *spec = dt_spec_parse(doc, NULL, path, e);
     int rc = spec ? 0 : -1;
     const char *name = dt_json_str(config, "layout", "");
-    if (rc == 0 && json_object_object_get_ex(config, "layout", &layout) && strcmp(name, "het") != 0 &&
-        strcmp(name, "packed") != 0)
+    if (rc == 0 && json_object_object_get_ex(config, "layout", &layout) &&
+        strcmp(name, "het") != 0 && strcmp(name, "packed") != 0)
         rc = dt_fail(e, "%s: layout: choose \"het\" or \"packed\"", path);
     dt_spec_free(spec);
     json_object_put(doc);
@@ -90,34 +93,43 @@ static uint64_t tmp_of(const struct dt_submission *s)
     return tmp && tmp->value && dt_parse_mem(tmp->value, &mib) == 0 ? mib : 0;
 }
 
-/* The first trial is the job as submitted: one that no node can run would wait for ever, or be refused when the user
- * no longer looks. */
+/* The first trial is the job as submitted: one that no node can run would wait for ever, or be
+ * refused when the user no longer looks. */
 static int check_submitted(const struct dt_setup *s, struct dt_error *e)
 {
     const struct dt_cluster *c = s->cluster;
     const struct dt_job *job = &s->job;
     const struct dt_option *partition = dt_submission_get(s->submission, "partition");
-    struct dt_shape shape = {.roles[DT_ROLE_WORKER] = {.count = job->tasks, .cpus = job->cpus, .gpus = job->gpus}};
+    struct dt_shape shape = {
+        .roles[DT_ROLE_WORKER] = {.count = job->tasks, .cpus = job->cpus, .gpus = job->gpus}};
     size_t nodes = dt_cluster_nodes(c);
     if (partition && partition->value && strchr(partition->value, ','))
         return 0; /* Slurm may choose another than the one we know */
     if (job->nodes > nodes)
-        return too_much(s, "nodes", dt_xasprintf("%zu nodes, and partition %s has %zu that are up and fit this job",
-                                                 job->nodes, c->partition, nodes), e);
+        return too_much(
+            s, "nodes",
+            dt_xasprintf("%zu nodes, and partition %s has %zu that are up and fit this job",
+                         job->nodes, c->partition, nodes),
+            e);
     if (job->time > c->max_time)
-        return too_much(s, "time", dt_xasprintf("%g minutes, and partition %s allows %g", job->time / 60,
-                                                c->partition, c->max_time / 60), e);
+        return too_much(s, "time",
+                        dt_xasprintf("%g minutes, and partition %s allows %g", job->time / 60,
+                                     c->partition, c->max_time / 60),
+                        e);
     shape.roles[DT_ROLE_WORKER].tmp_mib = tmp_of(s->submission);
     if (!dt_shape_why_not(&shape, job, c))
         return 0;
-    return dt_fail(e, "%s: the job as submitted (%zu tasks, each with %zu CPUs and %zu GPUs), which is the first "
-                      "trial, asks for more CPUs, memory, disk or GPUs than the %zu nodes have that are up in partition %s; "
-                      "ask for less, or for another partition",
-                   s->submission->script_name, job->tasks, job->cpus, job->gpus, nodes, c->partition);
+    return dt_fail(
+        e,
+        "%s: the job as submitted (%zu tasks, each with %zu CPUs and %zu GPUs), which is the first "
+        "trial, asks for more CPUs, memory, disk or GPUs than the %zu nodes have that are up in "
+        "partition %s; "
+        "ask for less, or for another partition",
+        s->submission->script_name, job->tasks, job->cpus, job->gpus, nodes, c->partition);
 }
 
-struct dt_setup *dt_setup_new(struct dt_submission *submission, const char *sbatch, struct dt_cluster *cluster,
-                              struct dt_error *e)
+struct dt_setup *dt_setup_new(struct dt_submission *submission, const char *sbatch,
+                              struct dt_cluster *cluster, struct dt_error *e)
 {
     struct dt_setup *s = dt_xcalloc(1, sizeof(*s));
     struct json_object *doc = NULL;
@@ -140,7 +152,8 @@ struct dt_setup *dt_setup_new(struct dt_submission *submission, const char *sbat
     doc = dt_spec_merge(s->submission, &text, &name, e);
     if (doc && s->config)
         dt_spec_add_config(doc, s->config);
-    if (!doc || !(s->spec = dt_spec_parse(doc, text, name, e)) || dt_job_read(s->submission, &s->job, e) < 0)
+    if (!doc || !(s->spec = dt_spec_parse(doc, text, name, e)) ||
+        dt_job_read(s->submission, &s->job, e) < 0)
         goto fail;
     const struct dt_option *resume = dt_submission_get(submission, "dt-resume");
     if (resume && !(s->resume = resume_dir(resume, e))) {
@@ -164,8 +177,8 @@ out:
     return s;
 }
 
-/* Minutes that the tuning job should get: the deadline, or all trials one after the other, within what the partition
- * allows. 0: as Slurm does by default. */
+/* Minutes that the tuning job should get: the deadline, or all trials one after the other, within
+ * what the partition allows. 0: as Slurm does by default. */
 static long tuner_minutes(const struct dt_setup *s)
 {
     double seconds = s->spec->deadline;

@@ -1,5 +1,5 @@
-/* Slurm's node lists. libslurm can expand them too, but reads slurm.conf to do so and ends the program where
- * there is none. */
+/* Slurm's node lists. libslurm can expand them too, but reads slurm.conf to do so and ends the
+ * program where there is none. */
 #include "util/util.h"
 
 #include <stdlib.h>

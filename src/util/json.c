@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A walk over JSON text that json-c has already accepted: it finds places, which json-c does not keep. */
+/* A walk over JSON text that json-c has already accepted: it finds places, which json-c does not
+ * keep. */
 struct walk {
     const char *found;     /* where the looked-for key stands */
     const char *duplicate; /* the second of two equal keys */
@@ -33,7 +34,10 @@ static const char *walk_value(const char *p, const char *const *path, struct wal
 
 static const char *walk_object(const char *p, const char *const *path, struct walk *w)
 {
-    struct { const char *s; size_t len; } *keys = NULL;
+    struct {
+        const char *s;
+        size_t len;
+    } *keys = NULL;
     size_t n = 0;
     for (p = skip_space(p + 1); *p == '"';) {
         const char *key = p + 1, *end = skip_string(p);
@@ -91,7 +95,8 @@ int dt_json_line(const char *text, const char *const *path)
     return w.found ? line_of(text, w.found) : 0;
 }
 
-/* Where a text that json-c accepted has an apostrophe outside of strings: json-c takes 'x' for a string. */
+/* Where a text that json-c accepted has an apostrophe outside of strings: json-c takes 'x' for a
+ * string. */
 static const char *find_apostrophe(const char *p)
 {
     for (p += strcspn(p, "\"'"); *p == '"'; p += strcspn(p, "\"'"))

@@ -60,7 +60,8 @@ static int drain(const int fd[2], struct dt_buf buf[2], double deadline)
 {
     bool open_[2] = {true, true};
     while (open_[0] || open_[1]) {
-        struct pollfd p[2] = {{open_[0] ? fd[0] : -1, POLLIN, 0}, {open_[1] ? fd[1] : -1, POLLIN, 0}};
+        struct pollfd p[2] = {{open_[0] ? fd[0] : -1, POLLIN, 0},
+                              {open_[1] ? fd[1] : -1, POLLIN, 0}};
         int wait_ms = -1;
         if (deadline > 0) {
             double left = deadline - dt_monotonic();
@@ -136,10 +137,24 @@ void dt_proc_result_free(struct dt_proc_result *r)
 void dt_scrubbed_environ(struct dt_strv *out)
 {
     static const char *const dropped[] = {
-        "SLURM_",   "SRUN_",        "SBATCH_",    "SALLOC_",        "SPANK_",
-        "_SLURM_",  "PMI",          "DT_TRIAL",   "DT_PLAN=",       "DT_PARAM",
-        "DT_ROLE",  "DT_RANK=",     "DT_PS_HOSTS=", "DT_WORKER_HOSTS=", "DT_CHECKPOINT_DIR=",
-        "DT_RESTARTS=", "DT_METRICS_FILE=", "DT_TUNE_",
+        "SLURM_",
+        "SRUN_",
+        "SBATCH_",
+        "SALLOC_",
+        "SPANK_",
+        "_SLURM_",
+        "PMI",
+        "DT_TRIAL",
+        "DT_PLAN=",
+        "DT_PARAM",
+        "DT_ROLE",
+        "DT_RANK=",
+        "DT_PS_HOSTS=",
+        "DT_WORKER_HOSTS=",
+        "DT_CHECKPOINT_DIR=",
+        "DT_RESTARTS=",
+        "DT_METRICS_FILE=",
+        "DT_TUNE_",
     };
     for (char **p = environ; *p; p++) {
         bool drop = false;

@@ -95,8 +95,8 @@ int dt_table_column(const struct dt_table *t, const char *name, struct dt_error 
     if (found >= 0)
         return found;
     const char *near = dt_nearest(name, (const char *const *)t->columns.v, t->columns.n);
-    return dt_fail(e, "no column \"%s\"%s%s%s", name, near ? "; did you mean \"" : "", near ? near : "",
-                   near ? "\"?" : "");
+    return dt_fail(e, "no column \"%s\"%s%s%s", name, near ? "; did you mean \"" : "",
+                   near ? near : "", near ? "\"?" : "");
 }
 
 const char *dt_table_cell(const struct dt_table *t, size_t row, int column)
