@@ -4,31 +4,36 @@
 #include "tools/tools.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static volatile int told_to_end; /* the signal, 0 while there is none */
+static int wake_pipe[2] = {-1, -1};
 
+/* May run in any thread (OpenBLAS has its own), so a signal does not interrupt the tuner's wait by
+ * itself. */
 static void on_signal(int sig)
 {
+    int saved = errno;
     if (sig != SIGUSR1) /* that one only wakes the tuner: a trial has ended */
         told_to_end = sig;
+    if (write(wake_pipe[1], "", 1) < 0)
+        (void)0; /* full: the tuner will wake all the same */
+    errno = saved;
 }
 
-/* Signals stay blocked except while the backend waits, so none is lost between looking and sleeping. */
-static void catch_signals(void)
+static int catch_signals(struct dt_error *e)
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
-    struct sigaction sa = {.sa_handler = on_signal};
-    sigset_t block;
-    sigemptyset(&block);
-    for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+    struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    if (pipe2(wake_pipe, O_CLOEXEC | O_NONBLOCK) < 0)
+        return dt_fail(e, "pipe: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
         sigaction(signals[i], &sa, NULL);
-        sigaddset(&block, signals[i]);
-    }
-    sigprocmask(SIG_BLOCK, &block, NULL);
+    return 0;
 }
 
 struct opening {
@@ -39,28 +44,37 @@ struct opening {
     bool fresh;
 };
 
-/* A tuning job that Slurm starts anew finds its own study and goes on. Another study's folder can only be there from
- * before Slurm's job numbers began anew. */
-static int check_same(const struct opening *o, struct json_object *doc, const char *script, struct dt_error *e)
+/* A tuning job that Slurm starts anew finds its own study and goes on. Another study's folder can
+ * only be there from before Slurm's job numbers began anew. */
+static int check_same(const struct opening *o, struct json_object *doc, const char *script,
+                      struct dt_error *e)
 {
     const struct dt_setup *now = *o->setup;
     char *exec = dt_self_exe(e), *text = exec ? dt_setup_text(now, exec) : NULL;
     struct json_object *mine = text ? dt_json_parse(text, "study", e) : NULL;
     int rc = mine ? 0 : -1;
-    if (rc == 0 && !now->resume && (!json_object_equal(mine, doc) || strcmp(script, now->script) != 0))
-        rc = dt_fail(e, "it is that of another study: move the folder away, or go on with it by --dt-resume=%s", o->dir);
+    if (rc == 0 && !now->resume &&
+        (!json_object_equal(mine, doc) || strcmp(script, now->script) != 0))
+        rc = dt_fail(
+            e,
+            "it is that of another study: move the folder away, or go on with it by --dt-resume=%s",
+            o->dir);
     json_object_put(mine);
     free(text);
     free(exec);
     return rc;
 }
 
-/* The script that the study began with: what was measured with another would not compare. Caller frees. */
+/* The script that the study began with: what was measured with another would not compare. Caller
+ * frees. */
 static char *first_script(const char *dir, const char *now)
 {
-    char *path = dt_xasprintf("%s/script", dir), *text = dt_read_file(path, DT_SCRIPT_MAX, NULL, NULL);
+    char *path = dt_xasprintf("%s/script", dir),
+         *text = dt_read_file(path, DT_SCRIPT_MAX, NULL, NULL);
     if (text && strcmp(text, now) != 0)
-        printf("the study goes on with the script that it began with, %s, not with the one given now\n", path);
+        printf("the study goes on with the script that it began with, %s, not with the one given "
+               "now\n",
+               path);
     free(path);
     return text ? text : dt_xstrdup(now);
 }
@@ -98,7 +112,8 @@ static int on_record(void *arg, struct json_object *record, struct dt_error *e)
     return rc;
 }
 
-/* A tuner that was started anew may have to wait until its predecessor, on another node, is dead. */
+/* A tuner that was started anew may have to wait until its predecessor, on another node, is dead.
+ */
 #define LOCK_TRIES 15
 
 static struct dt_journal *open_journal(const char *path, struct opening *o, struct dt_error *e)
@@ -111,7 +126,8 @@ static struct dt_journal *open_journal(const char *path, struct opening *o, stru
     return j;
 }
 
-static int begin_journal(struct dt_journal *j, const struct dt_setup *s, const char *name, struct dt_error *e)
+static int begin_journal(struct dt_journal *j, const struct dt_setup *s, const char *name,
+                         struct dt_error *e)
 {
     char *exec = dt_self_exe(e), *text = exec ? dt_setup_text(s, exec) : NULL;
     struct json_object *record = json_object_new_object();
@@ -125,7 +141,8 @@ static int begin_journal(struct dt_journal *j, const struct dt_setup *s, const c
     return rc;
 }
 
-static int write_in(const char *dir, const char *name, const char *text, unsigned mode, struct dt_error *e)
+static int write_in(const char *dir, const char *name, const char *text, unsigned mode,
+                    struct dt_error *e)
 {
     char *path = dt_xasprintf("%s/%s", dir, name);
     int rc = dt_write_file(path, text, strlen(text), mode, e);
@@ -158,8 +175,8 @@ static int enter_study(const char *dir, struct dt_error *e)
 /* spec.json and the script as they were submitted, once. */
 static int write_inputs(const char *dir, const struct dt_setup *s, struct dt_error *e)
 {
-    const char *spec = json_object_to_json_string_ext(s->spec->json, JSON_C_TO_STRING_PRETTY |
-                                                                         JSON_C_TO_STRING_NOSLASHESCAPE);
+    const char *spec = json_object_to_json_string_ext(
+        s->spec->json, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
     char *text = dt_xasprintf("%s\n", spec);
     int rc = write_in(dir, "spec.json", text, 0666, e);
     free(text);
@@ -167,7 +184,8 @@ static int write_inputs(const char *dir, const struct dt_setup *s, struct dt_err
 }
 
 /* best.json and best.sh. */
-static int write_best(const char *dir, const struct dt_setup *s, const struct dt_study *study, struct dt_error *e)
+static int write_best(const char *dir, const struct dt_setup *s, const struct dt_study *study,
+                      struct dt_error *e)
 {
     const struct dt_trial *best = dt_study_best(study);
     if (!best)
@@ -198,8 +216,10 @@ static char *best_command(const char *dir, const struct dt_setup *s)
     dt_buf_addf(&b, "%s/best.sh", below ? dir + n + 1 : dir);
     for (size_t i = 0; i < s->submission->args.n; i++) {
         const char *a = s->submission->args.v[i];
-        bool plain = *a && strspn(a, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,/:@%") ==
-                               strlen(a);
+        bool plain =
+            *a &&
+            strspn(a, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,/:@%") ==
+                strlen(a);
         dt_buf_add(&b, plain ? " " : " '");
         for (; *a; a++)
             dt_buf_addf(&b, *a == '\'' ? "'\\''" : "%c", *a);
@@ -214,8 +234,9 @@ static void on_event(void *arg, const struct dt_study *s, const struct dt_event 
     dt_report_event(arg, s, ev);
 }
 
-static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journal *j, const char *name,
-                    const char *dir, uint32_t tuner_job, struct json_object *limits, struct dt_error *e)
+static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journal *j,
+                    const char *name, const char *dir, uint32_t tuner_job,
+                    struct json_object *limits, struct dt_error *e)
 {
     char *launch = sibling("dt-launch", e);
     struct dt_slurm_config config = {.submission = s->submission,
@@ -227,7 +248,8 @@ static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journa
                                      .dir = dir,
                                      .sbatch = s->sbatch ? s->sbatch : "sbatch",
                                      .launch = launch,
-                                     .tuner_job = tuner_job};
+                                     .tuner_job = tuner_job,
+                                     .wake_fd = wake_pipe[0]};
     struct dt_backend *b = launch ? dt_backend_slurm(&config) : NULL;
     struct dt_reporter reporter = {on_event, stdout};
     dt_report_intro(stdout, s, name, dir);
@@ -251,10 +273,10 @@ int run_study(struct dt_setup *s, const char *study_name, const char *dir, uint3
     struct json_object *limits = json_object_get(dt_json_get(s->spec->json, "search"));
     struct opening o = {.setup = &s, .name = &name, .dir = dir, .fresh = true};
     bool resumed = s->resume != NULL;
-    catch_signals();
-    int rc = dt_mkdirs(dir, &e);
+    int rc = catch_signals(&e) == 0 ? dt_mkdirs(dir, &e) : -1;
     struct dt_journal *j = rc == 0 ? open_journal(path, &o, &e) : NULL;
-    rc = j && write_tuner(dir, tuner_job, &e) == 0 && (!resumed || enter_study(dir, &e) == 0) ? 0 : -1;
+    rc = j && write_tuner(dir, tuner_job, &e) == 0 && (!resumed || enter_study(dir, &e) == 0) ? 0
+                                                                                              : -1;
     if (rc == 0 && o.fresh) {
         rc = write_inputs(dir, s, &e) < 0 || begin_journal(j, s, name, &e) < 0 ? -1 : 0;
         o.s = rc == 0 ? dt_study_new(s->spec, s->space, s->submitted, &e) : NULL;

@@ -44,6 +44,7 @@ struct dt_slurm_config {
     const char *sbatch; /* path */
     const char *launch; /* path of dt-launch */
     uint32_t tuner_job; /* 0: the tuner runs in the foreground */
+    int wake_fd;        /* becomes readable when a wait should end early (a signal came); non-blocking */
 };
 struct dt_backend *dt_backend_slurm(const struct dt_slurm_config *config);
 /* Submits a batch script with a scrubbed environment. 0 and *job; 1: not now (limits, busy controller), *why says so; 2: refused,

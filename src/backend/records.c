@@ -99,7 +99,8 @@ static void read_line(char *line, void (*each)(void *arg, const char *name, doub
     if (json_object_is_type(o, json_type_object)) {
         json_object_object_foreach(o, key, v)
         {
-            bool number = json_object_is_type(v, json_type_int) || json_object_is_type(v, json_type_double);
+            bool number =
+                json_object_is_type(v, json_type_int) || json_object_is_type(v, json_type_double);
             if (number && strcmp(key, "time") != 0)
                 each(arg, key, json_object_get_double(v), t);
         }

@@ -1,34 +1,36 @@
-/* Runs as Slurm batch jobs. The end of a run is learnt from the record that its batch wrapper writes (and announces by
- * SIGUSR1 through Slurm); Slurm's own state is asked for everything that leaves no record, one query for all trials,
- * with growing pauses. */
+/* Runs as Slurm batch jobs. The end of a run is learnt from the record that its batch wrapper
+ * writes (and announces by SIGUSR1 through Slurm); Slurm's own state is asked for everything that
+ * leaves no record, one query for all trials, with growing pauses. */
 #include "backend/slurm_private.h"
 #include "expand/carrier.h"
 
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
-#include <signal.h>
 #include <slurm/slurm.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SCRIPT_MAX (64 * 1024 * 1024)
-#define TICK_MIN 0.1  /* how often records are looked for, at first and after news */
+#define TICK_MIN 0.1 /* how often records are looked for, at first and after news */
 #define TICK_MAX 1.0
 #define TICK_LEAST 0.02
-#define POLL_MIN 1.0  /* how often Slurm is asked */
+#define POLL_MIN 1.0 /* how often Slurm is asked */
 #define POLL_MAX 30.0
-#define GRACE 5.0     /* how long a record may lag behind Slurm's state, or the state behind the record */
-#define AGAIN 2.0     /* pause before a cancellation is asked for again, or a run that still ends is looked at */
-#define SWEEPS 15       /* how often the last look for what is left is repeated while slurmctld is away */
-#define DEFER 15.0    /* pause before a refused submission is tried again */
+#define GRACE                                                                                      \
+    5.0 /* how long a record may lag behind Slurm's state, or the state behind the record */
+#define AGAIN                                                                                      \
+    2.0 /* pause before a cancellation is asked for again, or a run that still ends is looked at   \
+         */
+#define SWEEPS 15  /* how often the last look for what is left is repeated while slurmctld is away \
+                    */
+#define DEFER 15.0 /* pause before a refused submission is tried again */
 
 /* What is known of a live trial beyond the study's state. */
 struct watch {
     int trial, run;
-    long offset;      /* read of its metrics file */
+    long offset; /* read of its metrics file */
     bool started;
     double billing;
     double cancel_due; /* when its end is to be asked for again; 0 */
@@ -140,7 +142,8 @@ static char *write_script(const struct slurm *b, const struct dt_study *s, const
     return path;
 }
 
-/* The job of a run by its name, or, where Slurm has forgotten it, by the record that it left. 1 found, 0 not. */
+/* The job of a run by its name, or, where Slurm has forgotten it, by the record that it left. 1
+ * found, 0 not. */
 static int find(void *arg, const struct dt_trial *t, uint32_t *id, struct dt_error *e)
 {
     struct slurm *b = arg;
@@ -186,7 +189,8 @@ static void defer(struct dt_event *ev, double pause, const char *why)
         ev->text = dt_xstrdup(why);
 }
 
-/* The last run was told to end, and may take its time for it: two runs of one trial would share its folder. */
+/* The last run was told to end, and may take its time for it: two runs of one trial would share its
+ * folder. */
 static bool last_run_remains(struct slurm *b, const struct dt_trial *t)
 {
     struct dt_slurm_jobs jobs;
@@ -215,8 +219,8 @@ static bool need_not_submit(struct slurm *b, const struct dt_trial *t, struct dt
     return found > 0 || ev->kind == DT_EVENT_DEFERRED;
 }
 
-static int submit(void *arg, const struct dt_study *s, const struct dt_trial *t, struct dt_event *ev,
-                  struct dt_error *e)
+static int submit(void *arg, const struct dt_study *s, const struct dt_trial *t,
+                  struct dt_event *ev, struct dt_error *e)
 {
     struct slurm *b = arg;
     *ev = (struct dt_event)DT_EVENT(DT_EVENT_SUBMITTED);
@@ -226,7 +230,9 @@ static int submit(void *arg, const struct dt_study *s, const struct dt_trial *t,
     if (need_not_submit(b, t, ev))
         return 0;
     char *path = write_script(b, s, t, e);
-    int rc = path ? dt_slurm_submit(b->c.sbatch, path, &b->c.submission->args, &ev->job, &ev->text, e) : -1;
+    int rc =
+        path ? dt_slurm_submit(b->c.sbatch, path, &b->c.submission->args, &ev->job, &ev->text, e)
+             : -1;
     if (rc == 0) {
         watch_new(b, t);
         b->tick = TICK_MIN;
@@ -279,8 +285,8 @@ static void on_metric(void *arg, const char *name, double value, double when)
     ev->value = value;
 }
 
-static void read_metrics(const struct slurm *b, const struct dt_trial *t, struct watch *w, bool to_end,
-                         const struct events *out)
+static void read_metrics(const struct slurm *b, const struct dt_trial *t, struct watch *w,
+                         bool to_end, const struct events *out)
 {
     char *dir = trial_dir(b, t), *path = dt_xasprintf("%s/metrics.jsonl", dir);
     long before;
@@ -340,7 +346,8 @@ static void emit_end(const struct dt_trial *t, const struct watch *w, const stru
         ev->text = dt_xstrdup(job->reason);
 }
 
-/* Whether all is known of a run's end. `asked`: Slurm has answered, so that no `job` means that it knows of none. */
+/* Whether all is known of a run's end. `asked`: Slurm has answered, so that no `job` means that it
+ * knows of none. */
 static bool is_final(struct watch *w, const struct dt_trial *t, const struct dt_records *r,
                      const struct dt_slurm_job *job, bool asked)
 {
@@ -360,7 +367,8 @@ static bool is_final(struct watch *w, const struct dt_trial *t, const struct dt_
     return asked && over && waited;
 }
 
-/* By number and name: a slurmctld that crashed may give the numbers that it had not yet saved to other jobs. */
+/* By number and name: a slurmctld that crashed may give the numbers that it had not yet saved to
+ * other jobs. */
 static const struct dt_slurm_job *find_in(const struct slurm *b, const struct dt_slurm_jobs *jobs,
                                           const struct dt_trial *t)
 {
@@ -371,7 +379,8 @@ static const struct dt_slurm_job *find_in(const struct slurm *b, const struct dt
     return ours ? job : NULL;
 }
 
-/* Everything that can be said of one trial now. `jobs` is NULL where Slurm was not asked. True when there was news. */
+/* Everything that can be said of one trial now. `jobs` is NULL where Slurm was not asked. True when
+ * there was news. */
 static bool look_at(struct slurm *b, const struct dt_trial *t, const struct dt_slurm_jobs *jobs,
                     const struct events *out)
 {
@@ -413,7 +422,8 @@ static bool look(struct slurm *b, const struct dt_study *s, const struct events 
 {
     struct dt_slurm_jobs jobs;
     bool ask = dt_monotonic() >= b->next_poll, news = false;
-    bool asked = ask && dt_slurm_jobs_load(&jobs, NULL) == 0; /* no answer: ask again later, records still count */
+    bool asked = ask && dt_slurm_jobs_load(&jobs, NULL) ==
+                            0; /* no answer: ask again later, records still count */
     if (ask) {
         b->poll_pause = fmin(b->poll_pause * 1.5, POLL_MAX);
         b->next_poll = dt_monotonic() + (asked ? b->poll_pause : POLL_MIN);
@@ -426,13 +436,15 @@ static bool look(struct slurm *b, const struct dt_study *s, const struct events 
     return news;
 }
 
-/* Sleeps; a signal (ours are blocked outside) wakes it. */
-static bool nap(double seconds)
+/* Sleeps; true where it was woken. */
+static bool nap(const struct slurm *b, double seconds)
 {
-    sigset_t none;
-    sigemptyset(&none);
-    struct timespec ts = {(time_t)seconds, (long)((seconds - floor(seconds)) * 1e9)};
-    return ppoll(NULL, 0, &ts, &none) < 0 && errno == EINTR;
+    struct pollfd wake = {b->c.wake_fd, POLLIN, 0};
+    char drained[64];
+    bool woken = poll(&wake, 1, (int)ceil(fmax(0, fmin(seconds, 3600)) * 1000)) > 0;
+    while (woken && read(b->c.wake_fd, drained, sizeof(drained)) > 0)
+        ;
+    return woken;
 }
 
 static int wait_for(void *arg, const struct dt_study *s, double until, struct dt_event **events,
@@ -452,7 +464,7 @@ static int wait_for(void *arg, const struct dt_study *s, double until, struct dt
         double left = until - dt_now();
         if (woken || left <= 0)
             return 0;
-        woken = nap(fmax(TICK_LEAST, fmin(fmin(b->tick, left), b->next_poll - dt_monotonic())));
+        woken = nap(b, fmax(TICK_LEAST, fmin(fmin(b->tick, left), b->next_poll - dt_monotonic())));
         b->tick = fmin(b->tick * 1.3, TICK_MAX);
     }
 }
@@ -483,12 +495,12 @@ static int sweep(void *arg, struct dt_error *e)
     struct slurm *b = arg;
     int n = sweep_once(b, e);
     for (int i = 0; i < SWEEPS && n < 0; i++) { /* slurmctld may be back soon */
-        if (nap(AGAIN))
+        if (nap(b, AGAIN))
             break;
         n = sweep_once(b, e);
     }
     if (n > 0) { /* a submission may have been on its way while we looked */
-        nap(0.3);
+        nap(b, 0.3);
         n = sweep_once(b, e);
     }
     return n < 0 ? -1 : 0;
@@ -501,7 +513,8 @@ static void destroy(void *arg)
     free(b);
 }
 
-static const struct dt_backend_ops ops = {"slurm", now, submit, cancel, wait_for, find, sweep, destroy};
+static const struct dt_backend_ops ops = {"slurm",  now,  submit, cancel,
+                                          wait_for, find, sweep,  destroy};
 
 struct dt_backend *dt_backend_slurm(const struct dt_slurm_config *config)
 {

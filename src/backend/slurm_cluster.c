@@ -50,7 +50,8 @@ static bool in_hosts(const char *hosts, const char *name)
 {
     if (!hosts)
         return false;
-    __auto_type list = slurm_hostlist_create(hosts); /* a pointer to an opaque type that changed its name in 23.11 */
+    __auto_type list = slurm_hostlist_create(
+        hosts); /* a pointer to an opaque type that changed its name in 23.11 */
     bool found = list && slurm_hostlist_find(list, name) >= 0;
     slurm_hostlist_destroy(list);
     return found;
@@ -60,7 +61,8 @@ static bool usable(const node_info_t *node)
 {
     uint32_t base = node->node_state & NODE_STATE_BASE;
     bool off = node->node_state & (NODE_STATE_DRAIN | NODE_STATE_FAIL | NODE_STATE_NO_RESPOND);
-    return !off && (base == NODE_STATE_IDLE || base == NODE_STATE_ALLOCATED || base == NODE_STATE_MIXED);
+    return !off &&
+           (base == NODE_STATE_IDLE || base == NODE_STATE_ALLOCATED || base == NODE_STATE_MIXED);
 }
 
 static const char *value_of(const struct dt_submission *s, const char *name)
@@ -69,13 +71,14 @@ static const char *value_of(const struct dt_submission *s, const char *name)
     return o ? o->value : NULL;
 }
 
-static void add_nodes(struct dt_cluster *c, const partition_info_t *part, const node_info_msg_t *nodes,
-                      const struct dt_submission *s)
+static void add_nodes(struct dt_cluster *c, const partition_info_t *part,
+                      const node_info_msg_t *nodes, const struct dt_submission *s)
 {
     const char *exclude = value_of(s, "exclude"), *constraint = value_of(s, "constraint");
     for (uint32_t i = 0; i < nodes->record_count; i++) {
         const node_info_t *n = &nodes->node_array[i];
-        if (!n->name || !usable(n) || !in_hosts(part->nodes, n->name) || in_hosts(exclude, n->name) ||
+        if (!n->name || !usable(n) || !in_hosts(part->nodes, n->name) ||
+            in_hosts(exclude, n->name) ||
             !has_features(n->features_act ? n->features_act : n->features, constraint))
             continue;
         dt_cluster_add(c, &(struct dt_node_class){.count = 1,
@@ -111,7 +114,8 @@ static const partition_info_t *find_partition(const partition_info_msg_t *parts,
 }
 
 /* Nodes asked for by name must be there. */
-static int check_nodelist(const struct dt_submission *s, const partition_info_t *part, struct dt_error *e)
+static int check_nodelist(const struct dt_submission *s, const partition_info_t *part,
+                          struct dt_error *e)
 {
     const struct dt_option *o = dt_submission_get(s, "nodelist");
     const char *partitions = value_of(s, "partition");
@@ -127,7 +131,8 @@ static int check_nodelist(const struct dt_submission *s, const partition_info_t 
     if (!name)
         return 0;
     char *title = dt_option_title(s, o);
-    dt_fail(e, "%s: there is no node \"%s\" in partition %s; its nodes are %s", title, name, part->name, part->nodes);
+    dt_fail(e, "%s: there is no node \"%s\" in partition %s; its nodes are %s", title, name,
+            part->name, part->nodes);
     free(title);
     free(name);
     return -1;
@@ -155,7 +160,8 @@ struct dt_cluster *dt_slurm_cluster(const struct dt_submission *s, struct dt_err
     c->max_time = part->max_time >= NO_VAL - 1 ? INFINITY : 60.0 * part->max_time;
     add_nodes(c, part, nodes, s);
     if (c->n == 0) {
-        dt_fail(e, "partition %s has no node that is up and fits the job's --constraint and --exclude",
+        dt_fail(e,
+                "partition %s has no node that is up and fits the job's --constraint and --exclude",
                 part->name);
         dt_cluster_free(c);
         c = NULL;

@@ -5,18 +5,27 @@
 #include <string.h>
 #include <sys/wait.h>
 
-/* Shorter than Slurm's usual KillWait (30 s): meanwhile the tuner hears no signal, and it must have time left to cancel
- * its trials. sbatch itself waits up to 2 minutes where slurmctld's queue is full. */
+/* Shorter than Slurm's usual KillWait (30 s): meanwhile the tuner hears no signal, and it must have
+ * time left to cancel its trials. sbatch itself waits up to 2 minutes where slurmctld's queue is
+ * full. */
 #define SBATCH_TIMEOUT 20.0
 
 /* What sbatch says when it is worth asking again later. */
 static bool passing(const char *text)
 {
     static const char *const words[] = {
-        "Socket timed out",          "Unable to contact slurm controller", "Connection refused",
-        "submit limit",              "AssocMaxSubmitJobLimit",             "QOSMaxSubmitJob",
-        "temporarily",               "try again",                          "Zero Bytes were transmitted",
-        "Transport endpoint",        "too many jobs",                      "job count limit",
+        "Socket timed out",
+        "Unable to contact slurm controller",
+        "Connection refused",
+        "submit limit",
+        "AssocMaxSubmitJobLimit",
+        "QOSMaxSubmitJob",
+        "temporarily",
+        "try again",
+        "Zero Bytes were transmitted",
+        "Transport endpoint",
+        "too many jobs",
+        "job count limit",
         "in standby mode",
     };
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
@@ -68,8 +77,9 @@ int dt_slurm_submit(const char *sbatch, const char *path, const struct dt_strv *
     } else if (WIFEXITED(r.status) && WEXITSTATUS(r.status) == 0 && (*job = job_id(r.out)) != 0) {
         rc = 0;
     } else {
-        bool killed = WIFSIGNALED(r.status) || WEXITSTATUS(r.status) > 128; /* or a wrapper's child was */
-        *why = *r.err    ? one_line(r.err)
+        bool killed =
+            WIFSIGNALED(r.status) || WEXITSTATUS(r.status) > 128; /* or a wrapper's child was */
+        *why = *r.err   ? one_line(r.err)
                : killed ? dt_xstrdup("sbatch was killed")
                         : dt_xstrdup("sbatch failed without a word");
         rc = killed || passing(*why) ? 1 : 2;

@@ -87,7 +87,7 @@ static int parse_search(struct dt_spec *s, const struct dt_place *top, struct js
     static const char *const keys[] = {"algorithm",   "seed",    "max_configs",  "min_configs",
                                        "min_improve", "window",  "max_failures", "parallel",
                                        "grid_levels", "deadline"};
-    static const char *const algorithms[] = {"random", "grid"};
+    static const char *const algorithms[] = {"bayes", "random", "sobol", "grid"};
     struct dt_place p = dt_spec_under(top, "search");
     size_t seed = (size_t)s->seed;
     char *deadline = NULL;
@@ -122,7 +122,8 @@ static int parse_search(struct dt_spec *s, const struct dt_place *top, struct js
     if (!known) {
         const char *near = dt_nearest(s->algorithm, algorithms, COUNT(algorithms));
         return dt_spec_fail(&q, e, "\"%s\" is not an algorithm; %s%s", s->algorithm,
-                            near ? "did you mean " : "there are random and ", near ? near : "grid");
+                            near ? "did you mean " : "there are bayes, random, sobol and ",
+                            near ? near : "grid");
     }
     struct json_object *improve = dt_json_get(o, "min_improve");
     q = dt_spec_under(&p, "min_improve");
@@ -275,7 +276,7 @@ struct dt_spec *dt_spec_parse(struct json_object *json, const char *text, const 
     struct dt_spec *s = dt_xcalloc(1, sizeof(*s));
     struct dt_place top = {.text = text, .name = name};
     s->json = json_object_get(json);
-    s->algorithm = dt_xstrdup("random");
+    s->algorithm = dt_xstrdup("bayes");
     s->seed = 1;
     s->max_configs = 60;
     s->min_configs = 12;

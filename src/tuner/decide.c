@@ -11,7 +11,8 @@ static char *why_stop(const struct dt_study *s, double now)
         const struct dt_trial *t = dt_study_trial(s, s->finished[i]);
         o[i] = (struct dt_observation){t->x, t->status, t->value, t->run_s};
     }
-    char *why = dt_stopping_check(&s->stopping, o, s->nfinished, s->spec->maximize, now - s->t_start);
+    char *why =
+        dt_stopping_check(&s->stopping, o, s->nfinished, s->spec->maximize, now - s->t_start);
     free(o);
     return why;
 }
@@ -26,7 +27,8 @@ static int create(struct dt_study *s, struct dt_action *a, struct dt_error *e)
         return 0;
     }
     struct dt_observation *o = dt_study_observations(s);
-    struct dt_context ctx = {s->space, o, s->n, s->spec->maximize, s->spec->seed, s->spec->grid_levels};
+    struct dt_context ctx = {
+        s->space, o, s->n, s->spec->maximize, s->spec->seed, s->spec->grid_levels};
     int rc = dt_optimizer_suggest(s->optimizer, &ctx, a->x, e);
     free(o);
     if (rc == 1) {
@@ -89,7 +91,8 @@ int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct 
     }
     if (live + waiting >= s->parallel)
         return 0;
-    if (s->n >= s->stopping.max_configs) { /* also where some taught nothing, so that it always ends */
+    if (s->n >=
+        s->stopping.max_configs) { /* also where some taught nothing, so that it always ends */
         if (live + waiting == 0) {
             a->kind = DT_ACTION_STOP;
             a->why = dt_xasprintf("maximum of configurations: %zu were tried", s->n);

@@ -14,10 +14,11 @@ struct dt_journal {
 
 #define JOURNAL_MAX ((size_t)1 << 30)
 
-/* Gives each record to `each`. Returns the length of what is sound: a last line without newline was torn by a crash. */
+/* Gives each record to `each`. Returns the length of what is sound: a last line without newline was
+ * torn by a crash. */
 static ssize_t replay(const char *text, size_t len, const char *path,
-                      int (*each)(void *arg, struct json_object *record, struct dt_error *e), void *arg,
-                      struct dt_error *e)
+                      int (*each)(void *arg, struct json_object *record, struct dt_error *e),
+                      void *arg, struct dt_error *e)
 {
     const char *s = text, *end;
     for (size_t line = 1; (end = memchr(s, '\n', len - (size_t)(s - text))); line++, s = end + 1) {
@@ -33,8 +34,8 @@ static ssize_t replay(const char *text, size_t len, const char *path,
 }
 
 int dt_journal_read(const char *path,
-                    int (*each)(void *arg, struct json_object *record, struct dt_error *e), void *arg,
-                    struct dt_error *e)
+                    int (*each)(void *arg, struct json_object *record, struct dt_error *e),
+                    void *arg, struct dt_error *e)
 {
     size_t len;
     char *text = dt_read_file(path, JOURNAL_MAX, &len, e);
@@ -44,7 +45,8 @@ int dt_journal_read(const char *path,
 }
 
 struct dt_journal *dt_journal_open(const char *path,
-                                   int (*each)(void *arg, struct json_object *record, struct dt_error *e),
+                                   int (*each)(void *arg, struct json_object *record,
+                                               struct dt_error *e),
                                    void *arg, struct dt_error *e)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -52,7 +54,8 @@ struct dt_journal *dt_journal_open(const char *path,
         dt_fail(e, "%s: %s", path, strerror(errno));
         return NULL;
     }
-    /* Advisory, and not on every network file system: the real guard is that one job owns the folder. */
+    /* Advisory, and not on every network file system: the real guard is that one job owns the
+     * folder. */
     if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
         dt_fail(e, "%s: another tuner is writing it; wait for its job to end or cancel it", path);
         close(fd);
@@ -94,7 +97,8 @@ int dt_journal_append(struct dt_journal *j, struct json_object *record, struct d
     }
     if (rc == 0 && fsync(j->fd) < 0 && errno != EINVAL)
         rc = dt_fail(e, "%s: cannot write: %s", j->path, strerror(errno));
-    if (rc < 0 && before >= 0 && ftruncate(j->fd, before) < 0) /* what a later record must not follow */
+    if (rc < 0 && before >= 0 &&
+        ftruncate(j->fd, before) < 0) /* what a later record must not follow */
         dt_fail_at(e, "half a record is left");
     free(text);
     free(line);

@@ -81,8 +81,10 @@ static int wait_events(struct run *run, double until, struct dt_error *e)
     for (size_t i = 0; i < n; i++) {
         struct dt_event *ev = &events[i];
         const struct dt_trial *t = dt_study_trial(run->s, ev->trial);
-        /* what we ended ourselves, or went down together with us, is not somebody's scancel of a trial */
-        if (ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_CANCELLED && (run->s->stop_reason || run->away))
+        /* what we ended ourselves, or went down together with us, is not somebody's scancel of a
+         * trial */
+        if (ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_CANCELLED &&
+            (run->s->stop_reason || run->away))
             ev->cause = run->s->interrupted || run->away ? DT_CAUSE_INTERRUPTED : DT_CAUSE_STOPPED;
         bool stale = !t || (ev->kind == DT_EVENT_ENDED && !dt_trial_live(t));
         if (rc < 0 || stale)
@@ -121,7 +123,8 @@ static int cancel_all(struct run *run, double grace, struct dt_error *e)
 }
 
 /* A submission of which only Slurm knows whether it came about. */
-static int adopt(struct run *run, const struct dt_trial *t, int found, uint32_t job, struct dt_error *e)
+static int adopt(struct run *run, const struct dt_trial *t, int found, uint32_t job,
+                 struct dt_error *e)
 {
     struct dt_event ev = DT_EVENT(DT_EVENT_SUBMITTED);
     if (!found)
@@ -146,15 +149,16 @@ static int adopt_deferred(struct run *run, struct dt_error *e)
     return 0;
 }
 
-/* Told to end: the time is short (Slurm's KillWait), so trials are cancelled first and written off if they do not
- * end at once; a resume will run them again. */
+/* Told to end: the time is short (Slurm's KillWait), so trials are cancelled first and written off
+ * if they do not end at once; a resume will run them again. */
 static int interrupted(struct run *run, struct dt_error *e)
 {
     struct dt_event ev = DT_EVENT(DT_EVENT_STOPPING);
     ev.t = now(run);
     ev.interrupted = true;
     ev.text = dt_xasprintf("interrupted: the tuner was told to end (signal %d)", *run->stop);
-    if (record(run, &ev, e) < 0 || adopt_deferred(run, e) < 0 || cancel_all(run, INTERRUPT_GRACE, e) < 0)
+    if (record(run, &ev, e) < 0 || adopt_deferred(run, e) < 0 ||
+        cancel_all(run, INTERRUPT_GRACE, e) < 0)
         return -1;
     for (size_t i = 0; i < run->s->n; i++) {
         if (!dt_trial_live(&run->s->trials[i]))
@@ -249,7 +253,8 @@ int dt_study_run(struct dt_study *s, struct dt_backend *b, struct dt_journal *j,
                  struct dt_error *e)
 {
     struct run run = {s, b, j, r, stop, false};
-    int rc = s->n ? reconcile(&run, limits, e) : 0;
+    bool begun = !isnan(s->t_first); /* it may have been told to end before its first trial */
+    int rc = begun ? reconcile(&run, limits, e) : 0;
     if (rc == 0)
         rc = loop(&run, e);
     struct dt_error swept = DT_ERROR_INIT;

@@ -165,9 +165,10 @@ static void apply_metric(const struct dt_study *s, struct dt_trial *t, const str
     /* the journal holds no infinities, and a replay must come to the same state */
     m->last = isfinite(ev->value) ? ev->value : NAN;
     m->last_t = ev->t;
-    bool hit = s->spec->target_metric && strcmp(ev->text, s->spec->target_metric) == 0 &&
-               isfinite(ev->value) &&
-               (s->spec->target_at_least ? ev->value >= s->spec->target : ev->value <= s->spec->target);
+    bool hit =
+        s->spec->target_metric && strcmp(ev->text, s->spec->target_metric) == 0 &&
+        isfinite(ev->value) &&
+        (s->spec->target_at_least ? ev->value >= s->spec->target : ev->value <= s->spec->target);
     if (hit && isnan(t->t_target))
         t->t_target = ev->t;
 }
@@ -212,7 +213,8 @@ static void apply_ended(struct dt_study *s, struct dt_trial *t, const struct dt_
     }
 }
 
-/* A resumed study runs again what its interruption cut off, and looks anew whether it should stop. */
+/* A resumed study runs again what its interruption cut off, and looks anew whether it should stop.
+ */
 static void apply_resumed(struct dt_study *s, const struct dt_event *ev)
 {
     struct dt_stopping *st = &s->stopping;
@@ -303,7 +305,8 @@ struct dt_observation *dt_study_observations(const struct dt_study *s)
 const struct dt_trial *dt_study_best(const struct dt_study *s)
 {
     struct dt_observation *o = dt_study_observations(s);
-    struct dt_context ctx = {.space = s->space, .obs = o, .nobs = s->n, .maximize = s->spec->maximize};
+    struct dt_context ctx = {
+        .space = s->space, .obs = o, .nobs = s->n, .maximize = s->spec->maximize};
     int best = dt_context_best(&ctx);
     free(o);
     return best < 0 ? NULL : &s->trials[best];

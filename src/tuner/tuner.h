@@ -171,7 +171,7 @@ struct dt_reporter {
     void (*event)(void *arg, const struct dt_study *s, const struct dt_event *ev);
     void *arg;
 };
-/* Runs the study to its end: 0 done, 1 interrupted, -1 error. A study that already has trials goes on: `limits` (or NULL)
+/* Runs the study to its end: 0 done, 1 interrupted, -1 error. A study that was begun goes on: `limits` (or NULL)
  * are search limits to change then. `stop` is polled: once it is set (a signal), trials are cancelled and the
  * study ends as interrupted. journal may be NULL (simulation). */
 int dt_study_run(struct dt_study *s, struct dt_backend *b, struct dt_journal *j,

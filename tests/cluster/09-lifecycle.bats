@@ -25,7 +25,7 @@ teardown() {
     scancel -u "$(id -un)" 2>/dev/null || true
 }
 
-# script SECONDS [SECONDS]: makes train.sh, which notes in `begun` and `done` when it ran as which trial and job; it takes
+# script SECONDS [SECONDS]: makes train.sh, which notes in `begun` and `over` when it ran as which trial and job; it takes
 # so long as trial 1, and as the others (0.2).
 script() {
     cat >train.sh <<END
@@ -39,7 +39,7 @@ case \$DT_TRIAL in
 1) sleep $1 ;;
 *) sleep ${2-0.2} ;;
 esac
-note >>done
+note >>over
 END
 }
 
@@ -132,11 +132,10 @@ for r in map(json.loads, open(sys.argv[1])):
 END
 }
 
-# whole [N]: the study has finished, all N (4) trials ran to their end once, and are those that it would have tried anyway.
+# whole: the study has finished, all 4 trials ran to their end once, and are those that it would have tried anyway.
 whole() {
-    local n=${1-4}
-    [ "$(cut -d' ' -f1 done | sort -n | tr '\n' ' ')" = "$(seq -s' ' "$n") " ] || {
-        echo "$PWD: done:" && cat done && cat "$dir/journal.jsonl"
+    [ "$(cut -d' ' -f1 over | sort -n | tr '\n' ' ')" = "1 2 3 4 " ] || {
+        echo "$PWD: over:" && cat over && cat "$dir/journal.jsonl"
         return 1
     }
     [ "$(tail -1 "$dir/journal.jsonl" | grep -c '"event":"finished"')" = 1 ]
@@ -219,7 +218,20 @@ unblock() {
             [ ! -e begun ]
         fi
     }
+    no_trial_yet() { # told to end between the record of the study and that of its first trial
+        start . 1
+        soon 10 event submitted
+        cancelled
+        local t='{"t":1795979370.6,"event":'
+        printf '%s\n' "$(head -1 "$dir/journal.jsonl")" "$t"'"stopping","text":"interrupted","interrupted":true}' \
+            "$t"'"finished"}' >journal
+        cp journal "$dir/journal.jsonl"
+        rm -rf "$dir/trials" begun over
+        resume
+        whole
+    }
     # an sbatch that is slow before, and one that is slow to answer, longer than KillWait
+    real=$(command -v sbatch)
     slow() {
         mkdir bin
         printf '#!/bin/sh\n%s\n' "$1" >bin/sbatch
@@ -230,18 +242,18 @@ unblock() {
         cancelled
     }
     slow_before() {
-        slow 'case "$*" in *trials*) touch '"$PWD"'/mark; sleep 5 ;; esac; exec /usr/bin/sbatch "$@"'
+        slow 'case "$*" in *trials*) touch '"$PWD"'/mark; sleep 5 ;; esac; exec '"$real"' "$@"'
         [ ! -e begun ]
         resume "$job"
         whole
     }
     slow_after() {
-        slow '/usr/bin/sbatch "$@"; rc=$?; case "$*" in *trials*) touch '"$PWD"'/mark; sleep 5 ;; esac; exit $rc'
+        slow "$real"' "$@"; rc=$?; case "$*" in *trials*) touch '"$PWD"'/mark; sleep 5 ;; esac; exit $rc'
         ! event submitted
         resume
         whole
     }
-    at_once before starting slow_before slow_after
+    at_once before starting no_trial_yet slow_before slow_after
 }
 
 @test "scancel of the tuning job while a trial is pending" {
@@ -288,7 +300,7 @@ unblock() {
         soon 10 test -e begun
         sleep 0.3
         cancelled
-        [ ! -e done ]
+        [ ! -e over ]
         run -0 dt-sbatch --dt-tune --dt-resume="$dir" --here train.sh
         whole
     }
@@ -303,7 +315,7 @@ unblock() {
         start . "1 1" --dt-parallel=3
         soon 10 lines begun 3
         cancelled
-        [ ! -e done ]
+        [ ! -e over ]
         resume
         whole
     }
@@ -313,12 +325,12 @@ unblock() {
 @test "scancel of the tuning job as a trial ends, between trials, during the report" {
     ending() {
         start . 0.3
-        soon 10 test -e done
+        soon 10 test -e over
         cancelled
         resume
         # a script that had noted its end may have been killed before it could exit
-        [ "$(sort -n done | cut -d' ' -f1 | uniq | tr '\n' ' ')" = "1 2 3 4 " ]
-        [ "$(wc -l <done)" -le 5 ]
+        [ "$(sort -n over | cut -d' ' -f1 | uniq | tr '\n' ' ')" = "1 2 3 4 " ]
+        [ "$(wc -l <over)" -le 5 ]
     }
     between() {
         start . 0.3
@@ -464,8 +476,8 @@ requeued() {
         soon 8 job_ended "$job"
         resume
         # it came to its end, but told to end as it was, that does not count; and it never ran beside its repetition
-        [ "$(cut -d' ' -f1 done | tr '\n' ' ')" = "1 1 2 3 4 " ]
-        [ "$(head -1 done | cut -d' ' -f3)" \< "$(sed -n 2p begun | cut -d' ' -f3)" ]
+        [ "$(cut -d' ' -f1 over | tr '\n' ' ')" = "1 1 2 3 4 " ]
+        [ "$(head -1 over | cut -d' ' -f3)" \< "$(sed -n 2p begun | cut -d' ' -f3)" ]
         grep -q '"told":true' "$dir/trials/0001/end-1.json"
     }
     trial_limit() {
@@ -579,16 +591,16 @@ near() {
     }
     limit() { # as where a user may have only so many jobs
         mkdir bin
-        cat >bin/sbatch <<'END'
+        cat >bin/sbatch <<END
 #!/bin/sh
-case $* in
-*trials*) [ -e "$0.full" ] || {
-    touch "$0.full"
+case \$* in
+*trials*) [ -e "\$0.full" ] || {
+    touch "\$0.full"
     echo "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit)" >&2
     exit 1
 } ;;
 esac
-exec /usr/bin/sbatch "$@"
+exec $(command -v sbatch) "\$@"
 END
         chmod +x bin/sbatch
         PATH=$PWD/bin:$PATH SUBMIT=dt-sbatch start study 0.2
@@ -599,9 +611,9 @@ END
     at_once exits all_fail node_down cancelled_trial refused never_starts limit
 }
 
-# most_at_once: of how many trials the times in begun and done overlap at most.
+# most_at_once: of how many trials the times in begun and over overlap at most.
 most_at_once() {
-    { sed 's/^/+1 /' begun && sed 's/^/-1 /' done; } | sort -k4n | awk '{ n += $1; if (n > max) max = n } END { print max }'
+    { sed 's/^/+1 /' begun && sed 's/^/-1 /' over; } | sort -k4n | awk '{ n += $1; if (n > max) max = n } END { print max }'
 }
 
 # value N KEY: of trial N in the report.
@@ -625,7 +637,7 @@ for t in json.load(sys.stdin)["trials"]:
         finished
         grep -q '^stopped: deadline' "$output"
         [ "$(ended 2 cause)" = stopped ]
-        [ "$(wc -l <done)" = 1 ]
+        [ "$(wc -l <over)" = 1 ]
     }
     target() {
         cat >train.sh <<'END'
@@ -667,7 +679,7 @@ END
         finished
         for n in 1 2 3 4; do
             billing=$(scontrol -o show job "$(trial_job $n)" | sed -nE 's/.*[,=]billing=([0-9]+).*/\1/p')
-            seconds=$(cat begun done | awk -v n=$n '$1 == n { t = $3 - t } END { printf "%.3f", t }')
+            seconds=$(cat begun over | awk -v n=$n '$1 == n { t = $3 - t } END { printf "%.3f", t }')
             near "$(awk -v a="$billing" -v b="$seconds" 'BEGIN { print a * b }')" "$(value $n value)"
         done
     }
@@ -675,7 +687,7 @@ END
         start . 1 --dt-objective=turnaround
         finished
         submitted=$(sed -n 's/^{"t":\([0-9.]*\),"event":"submitted","trial":1,.*/\1/p' "$dir/journal.jsonl")
-        near "$(awk -v s="$submitted" '$1 == 1 { print $3 - s }' done)" "$(value 1 value)"
+        near "$(awk -v s="$submitted" '$1 == 1 { print $3 - s }' over)" "$(value 1 value)"
     }
     at_once three deadline target accuracy throughput cost turnaround
 }

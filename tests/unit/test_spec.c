@@ -46,7 +46,7 @@ static void an_empty_spec_has_the_documented_defaults(void **state)
     struct dt_spec *s = good("{}");
     (void)state;
     assert_int_equal(s->nparams, 0);
-    assert_string_equal(s->algorithm, "random");
+    assert_string_equal(s->algorithm, "bayes");
     assert_true(s->seed == 1 && s->max_configs == 60 && s->min_configs == 12 && s->window == 5);
     assert_true(s->max_failures == 3 && s->parallel == 1 && s->grid_levels == 5);
     assert_true(s->min_improve == 0.02 && isinf(s->deadline));
