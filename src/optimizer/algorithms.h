@@ -4,7 +4,16 @@
 
 #include "optimizer/optimizer.h"
 
+#include <gsl/gsl_rng.h>
+
+extern const struct dt_optimizer_ops dt_bayes;  /* Gaussian process and expected improvement */
 extern const struct dt_optimizer_ops dt_random; /* without replacement */
+extern const struct dt_optimizer_ops dt_sobol;  /* a low-discrepancy sequence, shifted by the seed */
 extern const struct dt_optimizer_ops dt_grid;   /* in order, the last parameter turning fastest */
+
+/* A generator of its own stream: neighbouring numbers give unrelated streams. Caller frees. */
+gsl_rng *dt_rng_new(uint64_t stream);
+/* The number of the stream for the next suggestion of a context. */
+uint64_t dt_rng_stream(const struct dt_context *ctx);
 
 #endif

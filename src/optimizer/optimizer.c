@@ -6,7 +6,7 @@
 
 const char *const dt_status_names[] = {"pending", "ok", "failed", "censored", "void"};
 
-static const struct dt_optimizer_ops *const algorithms[] = {&dt_random, &dt_grid};
+static const struct dt_optimizer_ops *const algorithms[] = {&dt_bayes, &dt_random, &dt_sobol, &dt_grid};
 
 struct dt_optimizer {
     const struct dt_optimizer_ops *ops;
@@ -63,4 +63,20 @@ int dt_context_best(const struct dt_context *ctx)
             best = (int)i;
     }
     return best;
+}
+
+/* The finalizer of splitmix64. */
+gsl_rng *dt_rng_new(uint64_t stream)
+{
+    gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
+    uint64_t z = stream + 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    gsl_rng_set(rng, (unsigned long)((z ^ (z >> 31)) & 0xffffffffu)); /* mt19937 takes 32 bits */
+    return rng;
+}
+
+uint64_t dt_rng_stream(const struct dt_context *ctx)
+{
+    return ctx->seed + 0x100000001u * (ctx->nobs + 1);
 }

@@ -41,7 +41,7 @@ struct dt_optimizer_ops {
     int (*suggest)(void *cache, const struct dt_context *ctx, double *x, struct dt_error *e);
 };
 
-/* By name: "random", "grid". NULL, with an error, where there is none. */
+/* By name: "bayes", "random", "sobol", "grid". NULL, with an error, where there is none. */
 struct dt_optimizer *dt_optimizer_new(const char *name, const struct dt_space *space, uint64_t seed,
                                       struct dt_error *e);
 int dt_optimizer_suggest(struct dt_optimizer *o, const struct dt_context *ctx, double *x,

@@ -140,7 +140,7 @@ whole() {
     }
     [ "$(tail -1 "$dir/journal.jsonl" | grep -c '"event":"finished"')" = 1 ]
     [ "$(configs)" = "$(cat "$BATS_FILE_TMPDIR/configs-${sequence-plain}")" ]
-    no_trials
+    soon 10 no_trials
 }
 
 # at_once FUNCTION...: runs the functions side by side, each in a folder of its own; all must succeed.
@@ -432,7 +432,7 @@ finished() {
     soon 40 job_ended "$job"
     is_state "$job" "${1-COMPLETED}"
     sound
-    no_trials
+    soon 10 no_trials
 }
 
 # requeued SECONDS: the tuning job has been restarted and goes on.

@@ -1,0 +1,30 @@
+/* Encoding: configurations as points for the model. */
+#ifndef DT_ENCODE_H
+#define DT_ENCODE_H
+
+#include "model/model.h"
+#include "space/space.h"
+
+enum dt_scale {
+    DT_SCALE_LINEAR,
+    DT_SCALE_LOG,    /* of x + shift: counts, and what the user calls logarithmic */
+    DT_SCALE_CHOICE, /* one-hot: two different labels are 1 apart */
+};
+
+struct dt_encoding {
+    const struct dt_space *space; /* borrowed */
+    struct dt_kernel kernel;      /* a group a parameter */
+    struct dt_axis {
+        enum dt_scale scale;
+        double shift, low, range; /* low and range on the scale itself */
+        size_t column;            /* the first */
+    } *axes;
+};
+
+/* Ordinary parameters come to lie in [0, 1]. */
+struct dt_encoding *dt_encoding_new(const struct dt_space *space);
+void dt_encoding_free(struct dt_encoding *e);
+/* out: e->kernel.columns values. A parameter that is NaN lies in the middle of its axis. */
+void dt_encode(const struct dt_encoding *e, const double *x, double *out);
+
+#endif

@@ -1,0 +1,34 @@
+/* Belief: what is expected of configurations that were not tried. */
+#ifndef DT_BELIEF_H
+#define DT_BELIEF_H
+
+#include "model/speed.h"
+#include "optimizer/observed.h"
+
+/* One view of the objective: a prior mean plus a Gaussian process. */
+struct dt_belief {
+    bool has_law; /* the prior mean is the law of speed; else a constant */
+    struct dt_speed law;
+    double mean, unit; /* y of the observations = law + mean + unit x what the process sees */
+    double *theta;
+    double log_weight; /* log evidence, comparable between views */
+};
+
+/* With the law: NULL where it is of no use. */
+struct dt_belief *dt_belief_new(const struct dt_observed *o, bool law);
+void dt_belief_free(struct dt_belief *b);
+/* Adds to each score the log of the weighted expected improvement at that point: score := log(e^score + e^weight EI). */
+void dt_belief_score(const struct dt_belief *b, const struct dt_observed *o, const struct dt_points *p, double *score);
+
+/* Whether a configuration will run at all, learnt from those that did and those that failed. */
+struct dt_feasibility {
+    double *theta;
+};
+/* NULL where nothing failed. */
+struct dt_feasibility *dt_feasibility_new(const struct dt_observed *o);
+void dt_feasibility_free(struct dt_feasibility *f);
+/* Adds the log of the probability to each score. */
+void dt_feasibility_score(const struct dt_feasibility *f, const struct dt_observed *o, const struct dt_points *p,
+                          double *score);
+
+#endif

@@ -1,0 +1,147 @@
+#include "optimizer/observed.h"
+#include "model/portable.h"
+
+#include <gsl/gsl_sort.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Pending and failed trials beyond so many: only the latest count. */
+#define RECENT 128
+
+static void points_add(struct dt_points *p, const struct dt_encoding *e, const double *raw)
+{
+    size_t columns = e->kernel.columns;
+    p->raw = dt_xrealloc(p->raw, p->n + 1, sizeof(*p->raw));
+    p->x = dt_xrealloc(p->x, (p->n + 1) * columns, sizeof(double));
+    p->raw[p->n] = raw;
+    dt_encode(e, raw, p->x + p->n * columns);
+    p->n++;
+}
+
+static void points_keep_latest(struct dt_points *p, size_t columns)
+{
+    size_t drop = p->n > RECENT ? p->n - RECENT : 0;
+    if (!drop)
+        return;
+    p->n = RECENT;
+    memmove(p->raw, p->raw + drop, p->n * sizeof(*p->raw));
+    memmove(p->x, p->x + drop * columns, p->n * columns * sizeof(double));
+}
+
+static void points_free(struct dt_points *p)
+{
+    free(p->raw);
+    free(p->x);
+}
+
+static void add_value(struct dt_observed *o, const double *raw, double y, bool bound)
+{
+    size_t n = o->known.n;
+    points_add(&o->known, o->encoding, raw);
+    o->y = dt_xrealloc(o->y, n + 1, sizeof(double));
+    o->bound = dt_xrealloc(o->bound, n + 1, sizeof(bool));
+    o->y[n] = y;
+    o->bound[n] = bound;
+}
+
+static bool valued(const struct dt_observation *o)
+{
+    return o->status == DT_STATUS_OK || o->status == DT_STATUS_CENSORED;
+}
+
+static bool is_known(const struct dt_observation *o, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (isnan(o->x[i]))
+            return false;
+    return true;
+}
+
+/* Time, cost and speed matter by their ratios: the logarithm. A metric that is not always positive stays as it is on the
+ * good side of its median; the bad side, which may be any number of times worse, is compressed. */
+static double transform(double value, bool log, double middle, double spread, bool maximize)
+{
+    double y = log ? dt_log(fmax(value, 1e-300)) : (value - middle) / spread;
+    y = maximize ? -y : y;
+    return log || y <= 0 ? y : dt_log(1 + y);
+}
+
+/* Median and half the distance of the quartiles; whether all are positive. */
+static bool look_at(const struct dt_context *ctx, double *middle, double *spread)
+{
+    double *v = dt_xcalloc(ctx->nobs + 1, sizeof(double));
+    size_t n = 0;
+    for (size_t i = 0; i < ctx->nobs; i++)
+        if (valued(&ctx->obs[i]))
+            v[n++] = ctx->obs[i].value;
+    gsl_sort(v, 1, n);
+    bool positive = n == 0 || v[0] > 0;
+    *middle = v[n / 2];
+    *spread = 0.5 * (v[n * 3 / 4] - v[n / 4]);
+    if (*spread <= 0)
+        *spread = n && v[n - 1] > v[0] ? v[n - 1] - v[0] : 1;
+    free(v);
+    return positive;
+}
+
+struct dt_observed *dt_observed_new(const struct dt_context *ctx, const struct dt_encoding *encoding)
+{
+    struct dt_observed *o = dt_xcalloc(1, sizeof(*o));
+    double middle, spread;
+    o->encoding = encoding;
+    o->best = INFINITY;
+    o->log = look_at(ctx, &middle, &spread);
+    for (size_t i = 0; i < ctx->nobs; i++) {
+        const struct dt_observation *b = &ctx->obs[i];
+        bool known = is_known(b, ctx->space->n);
+        if (valued(b)) {
+            double y = transform(b->value, o->log, middle, spread, ctx->maximize);
+            if (b->status == DT_STATUS_OK) {
+                o->nok++;
+                o->best = fmin(o->best, y);
+            }
+            if (known)
+                add_value(o, b->x, y, b->status == DT_STATUS_CENSORED);
+        } else if (known && b->status == DT_STATUS_PENDING) {
+            points_add(&o->pending, encoding, b->x);
+        } else if (known && b->status == DT_STATUS_FAILED) {
+            points_add(&o->failed, encoding, b->x);
+        }
+    }
+    points_keep_latest(&o->pending, encoding->kernel.columns);
+    points_keep_latest(&o->failed, encoding->kernel.columns);
+    return o;
+}
+
+struct dt_observed *dt_observed_thin(const struct dt_observed *o, size_t n)
+{
+    struct dt_observed *t = dt_xcalloc(1, sizeof(*t));
+    size_t all = o->known.n, half = n < all ? n / 2 : all, rest = n < all ? n - half : 0;
+    size_t *order = dt_xcalloc(all + 1, sizeof(*order));
+    gsl_sort_index(order, o->y, 1, all);
+    *t = (struct dt_observed){.encoding = o->encoding, .log = o->log, .nok = o->nok, .best = o->best};
+    for (size_t i = 0; i < half; i++)
+        add_value(t, o->known.raw[order[i]], o->y[order[i]], o->bound[order[i]]);
+    for (size_t i = 0; i < rest; i++) {
+        size_t k = order[half + i * (all - half) / rest];
+        add_value(t, o->known.raw[k], o->y[k], o->bound[k]);
+    }
+    for (size_t i = 0; i < o->pending.n; i++)
+        points_add(&t->pending, o->encoding, o->pending.raw[i]);
+    for (size_t i = 0; i < o->failed.n; i++)
+        points_add(&t->failed, o->encoding, o->failed.raw[i]);
+    free(order);
+    return t;
+}
+
+void dt_observed_free(struct dt_observed *o)
+{
+    if (!o)
+        return;
+    points_free(&o->known);
+    points_free(&o->pending);
+    points_free(&o->failed);
+    free(o->y);
+    free(o->bound);
+    free(o);
+}

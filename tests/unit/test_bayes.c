@@ -1,0 +1,393 @@
+/* The Bayesian optimizer and Sobol's sequence: what they promise, and that the search is worth its name. */
+#include "optimizer/optimizer.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(a) (sizeof(a) / sizeof(*(a)))
+
+static double opt_index[] = {0, 1, 2}, mem_mib[] = {1024, 2048, 4096, 8192, 16384};
+static char *opt_labels[] = {"sgd", "adam", "lamb"};
+static const struct dt_param ps = {.name = "ps", .kind = DT_PARAM_INT, .low = 1, .high = 16, .step = 1};
+static const struct dt_param workers = {.name = "workers", .kind = DT_PARAM_INT, .low = 1, .high = 16, .step = 1};
+static const struct dt_param ps_mem = {.name = "ps_mem", .kind = DT_PARAM_INT, .nvalues = 5, .values = mem_mib};
+static const struct dt_param opt = {
+    .name = "opt", .kind = DT_PARAM_LABEL, .hyper = true, .nvalues = 3, .values = opt_index, .labels = opt_labels};
+static const struct dt_param lr = {
+    .name = "lr", .kind = DT_PARAM_FLOAT, .hyper = true, .log = true, .low = 1e-5, .high = 1};
+static const struct dt_param momentum = {.name = "momentum", .kind = DT_PARAM_FLOAT, .hyper = true, .low = 0, .high = 0.9};
+
+static struct dt_space *space_of(const struct dt_param *params, size_t n, const char *constraint)
+{
+    struct dt_strv list = DT_STRV_INIT;
+    struct dt_error e = DT_ERROR_INIT;
+    if (constraint)
+        dt_strv_add(&list, constraint);
+    struct dt_space *s = dt_space_new(params, n, &list, NULL, 0, NULL, NULL, NULL, 0, &e);
+    if (!s)
+        fail_msg("%s", e.text);
+    dt_strv_free(&list);
+    return s;
+}
+
+static struct dt_space *roles(void)
+{
+    const struct dt_param params[] = {ps, workers};
+    return space_of(params, 2, "ps + workers <= 20");
+}
+
+/* A jagged surface over (ps, workers) whose best is (11, 4): the scatter depends on the point alone. */
+static double seconds(const double *x)
+{
+    double p = x[0], w = x[1], scatter = fmod(p * 7 + w * 13, 5) / 100;
+    return 10 + 60 / w + 12 * w / p + 2 * w + 0.3 * p + fabs(log2(p / 11)) * 8 + fabs(log2(w / 4)) * 6 + scatter;
+}
+
+static double mixed(const double *x)
+{
+    return 1 + pow(log10(x[0]) + 2.5, 2) + 4 * pow(x[1] - 0.6, 2) + (x[2] == 1 ? 0 : 1.5);
+}
+
+struct study {
+    struct dt_space *space;
+    struct dt_optimizer *optimizer;
+    struct dt_observation *obs;
+    double *x;
+    size_t n;
+    uint64_t seed;
+    bool maximize;
+};
+
+static struct study begin(struct dt_space *space, const char *algorithm, uint64_t seed, size_t room)
+{
+    struct study s = {.space = space, .seed = seed};
+    s.optimizer = dt_optimizer_new(algorithm, space, seed, NULL);
+    assert_non_null(s.optimizer);
+    s.obs = dt_xcalloc(room, sizeof(*s.obs));
+    s.x = dt_xcalloc((room + 1) * space->n, sizeof(double));
+    return s;
+}
+
+/* Asks for one more, which is pending then; its configuration, or NULL where nothing is left. */
+static const double *ask(struct study *s)
+{
+    struct dt_context ctx = {s->space, s->obs, s->n, s->maximize, s->seed, 5};
+    struct dt_error e = DT_ERROR_INIT;
+    double *x = s->x + s->n * s->space->n;
+    int rc = dt_optimizer_suggest(s->optimizer, &ctx, x, &e);
+    if (rc < 0)
+        fail_msg("%s", e.text);
+    if (rc == 0)
+        return NULL;
+    assert_true(dt_space_allows(s->space, x, NULL));
+    assert_false(dt_context_tried(&ctx, x));
+    for (size_t i = 0; i < s->space->n; i++)
+        assert_true(dt_param_contains(&s->space->params[i], x[i]));
+    s->obs[s->n++] = (struct dt_observation){.x = x, .status = DT_STATUS_PENDING, .value = NAN};
+    return x;
+}
+
+static void tell(struct study *s, size_t i, enum dt_status status, double value)
+{
+    s->obs[i].status = status;
+    s->obs[i].value = value;
+    s->obs[i].duration = 1;
+}
+
+static void end(struct study *s)
+{
+    dt_optimizer_free(s->optimizer);
+    free(s->obs);
+    free(s->x);
+}
+
+/* Trials until the value is at most the target, one after the other. */
+static size_t trials_to(struct dt_space *space, const char *algorithm, uint64_t seed, double (*f)(const double *),
+                        double target, size_t most)
+{
+    struct study s = begin(space, algorithm, seed, most);
+    bool found = false;
+    while (s.n < most && !found) {
+        const double *x = ask(&s);
+        tell(&s, s.n - 1, DT_STATUS_OK, f(x));
+        found = f(x) <= target;
+    }
+    size_t n = found ? s.n : most + 1;
+    end(&s);
+    return n;
+}
+
+static double least(const struct dt_space *s, double (*f)(const double *))
+{
+    double best = INFINITY;
+    for (size_t i = 0; i < s->npoints; i++)
+        best = fmin(best, f(s->points + i * s->n));
+    return best;
+}
+
+static void it_needs_a_fraction_of_the_trials_of_random_search(void **state)
+{
+    struct dt_space *space = roles();
+    double target = 1.05 * least(space, seconds), bayes = 0, random = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        bayes += (double)trials_to(space, "bayes", seed, seconds, target, 100) / 20;
+        random += (double)trials_to(space, "random", seed, seconds, target, 100) / 20;
+    }
+    print_message("# trials to 5 %%: bayes %.1f, random %.1f\n", bayes, random);
+    assert_true(bayes <= 9);
+    assert_true(bayes <= 0.35 * random);
+    dt_space_free(space);
+}
+
+static void it_searches_continuous_and_mixed_spaces(void **state)
+{
+    const struct dt_param params[] = {lr, momentum, opt};
+    struct dt_space *space = space_of(params, 3, NULL);
+    (void)state;
+    for (uint64_t seed = 0; seed < 3; seed++)
+        assert_true(trials_to(space, "bayes", seed, mixed, 1.05, 40) <= 40);
+    dt_space_free(space);
+}
+
+static void both_algorithms_visit_a_finite_space_once(void **state)
+{
+    static const char *const algorithms[] = {"bayes", "sobol"};
+    const struct dt_param few = {.name = "workers", .kind = DT_PARAM_INT, .low = 1, .high = 6, .step = 1};
+    const struct dt_param params[] = {few, opt};
+    struct dt_space *space = space_of(params, 2, "workers != 3 || opt == \"adam\"");
+    (void)state;
+    assert_int_equal(space->npoints, 16);
+    for (size_t a = 0; a < COUNT(algorithms); a++) {
+        struct study s = begin(space, algorithms[a], 1, 17);
+        for (size_t i = 0; i < 16; i++) {
+            const double *x = ask(&s);
+            assert_non_null(x);
+            if (i % 5)
+                tell(&s, i, i % 4 ? DT_STATUS_OK : DT_STATUS_FAILED, x[0] + x[1]);
+        }
+        assert_null(ask(&s));
+        end(&s);
+    }
+    dt_space_free(space);
+}
+
+/* A context that is built anew, as after a restart, continues the very same track. */
+static void the_context_alone_decides(void **state)
+{
+    const struct dt_param params[] = {lr, momentum, opt};
+    struct dt_space *spaces[] = {roles(), space_of(params, 3, NULL)};
+    double (*f[])(const double *) = {seconds, mixed};
+    static const char *const algorithms[] = {"bayes", "sobol"};
+    (void)state;
+    for (size_t k = 0; k < 4; k++) {
+        struct study a = begin(spaces[k / 2], algorithms[k % 2], 9, 14);
+        for (size_t i = 0; i < 14; i++)
+            tell(&a, i, i == 4 ? DT_STATUS_FAILED : DT_STATUS_OK, f[k / 2](ask(&a)));
+        for (size_t i = 0; i < 14; i++) {
+            struct study b = begin(spaces[k / 2], algorithms[k % 2], 9, 15);
+            memcpy(b.obs, a.obs, i * sizeof(*b.obs));
+            b.n = i;
+            assert_memory_equal(ask(&b), a.obs[i].x, spaces[k / 2]->n * sizeof(double));
+            end(&b);
+        }
+        struct study other = begin(spaces[k / 2], algorithms[k % 2], 10, 14);
+        bool differs = false;
+        for (size_t i = 0; i < 5; i++) {
+            const double *x = ask(&other);
+            differs |= !dt_config_equal(x, a.obs[i].x, spaces[k / 2]->n);
+            tell(&other, i, DT_STATUS_OK, f[k / 2](x));
+        }
+        assert_true(differs);
+        end(&other);
+        end(&a);
+    }
+    dt_space_free(spaces[0]);
+    dt_space_free(spaces[1]);
+}
+
+/* Units and direction are the user's affair. */
+static void a_speed_to_maximize_is_a_time_to_minimize(void **state)
+{
+    struct dt_space *space = roles();
+    struct study time = begin(space, "bayes", 2, 12), speed = begin(space, "bayes", 2, 12);
+    (void)state;
+    speed.maximize = true;
+    for (size_t i = 0; i < 12; i++) {
+        const double *a = ask(&time), *b = ask(&speed);
+        assert_true(dt_config_equal(a, b, 2));
+        tell(&time, i, DT_STATUS_OK, seconds(a));
+        tell(&speed, i, DT_STATUS_OK, 1 / seconds(b));
+    }
+    end(&time);
+    end(&speed);
+    dt_space_free(space);
+}
+
+static void a_region_that_fails_is_left_alone(void **state)
+{
+    struct dt_space *space = roles();
+    struct study s = begin(space, "bayes", 3, 30);
+    size_t failed = 0, late = 0;
+    (void)state;
+    for (size_t i = 0; i < 30; i++) {
+        const double *x = ask(&s);
+        bool fails = x[0] > 8; /* the best lie there */
+        failed += fails;
+        late += fails && i >= 20;
+        tell(&s, i, fails ? DT_STATUS_FAILED : DT_STATUS_OK, fails ? NAN : seconds(x));
+    }
+    print_message("# %zu of 30 failed, %zu of the last 10\n", failed, late);
+    assert_true(failed <= 10);
+    assert_true(late <= 3);
+    end(&s);
+    dt_space_free(space);
+}
+
+static void less_memory_than_what_failed_is_not_tried(void **state)
+{
+    const struct dt_param params[] = {{.name = "ps", .kind = DT_PARAM_INT, .low = 1, .high = 2, .step = 1}, ps_mem};
+    struct dt_space *space = space_of(params, 2, NULL);
+    (void)state;
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        struct study s = begin(space, "bayes", seed, 10);
+        static const double known[][2] = {{1, 16384}, {2, 16384}, {1, 4096}, {2, 2048}};
+        for (size_t i = 0; i < 4; i++) {
+            memcpy(s.x + 2 * i, known[i], sizeof(known[i]));
+            s.obs[i].x = s.x + 2 * i;
+            tell(&s, i, i < 2 ? DT_STATUS_OK : DT_STATUS_FAILED, 1);
+        }
+        s.n = 4;
+        for (int i = 0; i < 3; i++) { /* of six that are left three are above what failed */
+            const double *x = ask(&s);
+            assert_true(x[0] == 1 ? x[1] > 4096 : x[1] > 2048);
+        }
+        end(&s);
+    }
+    dt_space_free(space);
+}
+
+static void a_bound_keeps_the_search_away(void **state)
+{
+    struct dt_space *space = roles();
+    double target = 1.05 * least(space, seconds), trials = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        struct study s = begin(space, "bayes", seed, 60);
+        bool found = false;
+        while (s.n < 60 && !found) {
+            double y = seconds(ask(&s));
+            tell(&s, s.n - 1, y > 60 ? DT_STATUS_CENSORED : DT_STATUS_OK, fmin(y, 60)); /* killed after a minute */
+            found = y <= target;
+        }
+        trials += (double)s.n / 10;
+        end(&s);
+    }
+    print_message("# trials to 5 %% with a time limit: %.1f\n", trials);
+    assert_true(trials <= 10);
+    dt_space_free(space);
+}
+
+/* Four at a time: they spread, and the search does not take much longer. */
+static void pending_trials_count(void **state)
+{
+    struct dt_space *space = roles();
+    double target = 1.05 * least(space, seconds), trials = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        struct study s = begin(space, "bayes", seed, 60);
+        size_t done = 0;
+        for (bool found = false; !found && done < 56; done++) {
+            while (s.n < done + 4)
+                ask(&s);
+            double y = seconds(s.obs[done].x);
+            tell(&s, done, DT_STATUS_OK, y);
+            found = y <= target;
+        }
+        trials += (double)done / 10;
+        end(&s);
+    }
+    print_message("# trials to 5 %%, four at a time: %.1f\n", trials);
+    assert_true(trials <= 13);
+    dt_space_free(space);
+}
+
+static void odd_values_do_no_harm(void **state)
+{
+    struct dt_space *space = roles();
+    static const double odd[] = {0, -1e300, 1e300, 5, 5, 5, 1e-300, -0.0};
+    (void)state;
+    struct study s = begin(space, "bayes", 1, 24), same = begin(space, "bayes", 1, 24);
+    s.x[0] = s.x[1] = NAN; /* the job as submitted, its counts unknown */
+    s.obs[s.n++] = (struct dt_observation){.x = s.x, .status = DT_STATUS_OK, .value = 3};
+    for (size_t i = 1; i < 24; i++) {
+        ask(&s);
+        tell(&s, i, i % 6 == 5 ? DT_STATUS_VOID : DT_STATUS_OK, odd[i % COUNT(odd)]);
+    }
+    for (size_t i = 0; i < 24; i++) {
+        ask(&same);
+        tell(&same, i, DT_STATUS_OK, 7);
+    }
+    end(&s);
+    end(&same);
+    dt_space_free(space);
+}
+
+/* Hundreds of observations and a space of 10^8. */
+static void many_observations_are_no_trouble(void **state)
+{
+    struct dt_param params[8];
+    char names[8][2];
+    for (int i = 0; i < 8; i++) {
+        snprintf(names[i], sizeof(names[i]), "%c", 'a' + i);
+        params[i] = (struct dt_param){
+            .name = names[i], .kind = DT_PARAM_INT, .hyper = true, .low = 0, .high = 9, .step = 1};
+    }
+    struct dt_space *space = space_of(params, 8, "a + b <= 12");
+    (void)state;
+    assert_false(space->enumerated);
+    struct study s = begin(space, "sobol", 1, 601);
+    double best = INFINITY;
+    for (size_t i = 0; i < 600; i++) {
+        const double *x = ask(&s);
+        double y = 1;
+        for (int k = 0; k < 8; k++)
+            y += (x[k] - 3) * (x[k] - 3) * (1 + k % 3);
+        best = fmin(best, y);
+        tell(&s, i, DT_STATUS_OK, y);
+    }
+    dt_optimizer_free(s.optimizer);
+    s.optimizer = dt_optimizer_new("bayes", space, 1, NULL);
+    const double *x = ask(&s);
+    double y = 1;
+    for (int k = 0; k < 8; k++)
+        y += (x[k] - 3) * (x[k] - 3) * (1 + k % 3);
+    print_message("# best of 600: %.0f, the next: %.0f\n", best, y);
+    assert_true(y < best);
+    end(&s);
+    dt_space_free(space);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_needs_a_fraction_of_the_trials_of_random_search),
+        cmocka_unit_test(it_searches_continuous_and_mixed_spaces),
+        cmocka_unit_test(both_algorithms_visit_a_finite_space_once),
+        cmocka_unit_test(the_context_alone_decides),
+        cmocka_unit_test(a_speed_to_maximize_is_a_time_to_minimize),
+        cmocka_unit_test(a_region_that_fails_is_left_alone),
+        cmocka_unit_test(less_memory_than_what_failed_is_not_tried),
+        cmocka_unit_test(a_bound_keeps_the_search_away),
+        cmocka_unit_test(pending_trials_count),
+        cmocka_unit_test(odd_values_do_no_harm),
+        cmocka_unit_test(many_observations_are_no_trouble),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
