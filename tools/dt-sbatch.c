@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -128,7 +129,9 @@ static int submit_tuning_job(const struct dt_setup *s, struct dt_error *e)
 
 static int run_here(struct dt_setup *s)
 {
-    char *name = dt_xasprintf("here-%ld", (long)getpid()), *cwd = getcwd(NULL, 0);
+    struct utsname host; /* in the name, as process ids are the same on many hosts */
+    uname(&host);
+    char *name = dt_xasprintf("%s-%ld", host.nodename, (long)getpid()), *cwd = getcwd(NULL, 0);
     char *dir =
         s->resume ? dt_xstrdup(s->resume) : dt_xasprintf("%s/dt-tune-%s", cwd ? cwd : ".", name);
     int rc = run_study(s, name, dir, 0);

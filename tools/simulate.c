@@ -140,7 +140,7 @@ static int simulate_one(struct simulation *m, uint64_t seed, struct dt_error *e)
     int rc = s ? dt_study_run(s, m->b, NULL, &reporter, NULL, &stop, e) : -1;
     if (rc == 0) {
         r->stopped = dt_xstrdup(s->stop_reason ? s->stop_reason : "");
-        r->time = s->t_last - s->t_first;
+        r->time = dt_study_elapsed(s);
     }
     dt_study_free(s);
     dt_backend_free(m->b);

@@ -186,7 +186,7 @@ static int suggest(void *cache, const struct dt_context *ctx, double *x, struct 
     struct dt_observed *o = observe(ctx, encoding);
     gsl_rng *rng = dt_rng_new(dt_rng_stream(ctx));
     struct dt_pool *pool = dt_pool_new(ctx, o, rng);
-    bool start = o->known.n + o->pending.n + o->failed.n < START || o->known.n < LEARN_FROM || o->nok < LEARN_FROM;
+    bool start = o->known.n + o->pending.n < START || o->known.n < LEARN_FROM || o->nok < LEARN_FROM;
     int rc = pool->p.n > 0;
     (void)cache;
     if (rc && start)

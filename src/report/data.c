@@ -49,7 +49,7 @@ struct json_object *dt_report_json(const struct dt_study *s, const char *name)
     }
     struct json_object *cost = json_object_new_object();
     json_object_object_add(cost, "trials", json_object_new_int64((int64_t)s->n));
-    add_number(cost, "elapsed_s", s->t_last - s->t_first);
+    add_number(cost, "elapsed_s", dt_study_elapsed(s));
     add_number(cost, "run_s", run);
     add_number(cost, "queue_s", wait);
     add_number(cost, "billed_s", billed);

@@ -174,7 +174,7 @@ static void print_cost(FILE *f, const struct dt_study *s)
         billed += isfinite(t->run_s * t->billing) ? t->run_s * t->billing : 0;
         failed += t->state == DT_TRIAL_ENDED && t->status == DT_STATUS_FAILED;
     }
-    char *all = dt_format_duration(s->t_last - s->t_first), *running = dt_format_duration(run);
+    char *all = dt_format_duration(dt_study_elapsed(s)), *running = dt_format_duration(run);
     char *waiting = dt_format_duration(wait);
     fprintf(f,
             "cost of the search: %zu trials (%zu failed) in %s; %s running, %s in the queue, %.0f "

@@ -253,7 +253,7 @@ int dt_study_run(struct dt_study *s, struct dt_backend *b, struct dt_journal *j,
                  struct dt_error *e)
 {
     struct run run = {s, b, j, r, stop, false};
-    bool begun = !isnan(s->t_first); /* it may have been told to end before its first trial */
+    bool begun = !isnan(s->t_start); /* it may have been told to end before its first trial */
     int rc = begun ? reconcile(&run, limits, e) : 0;
     if (rc == 0)
         rc = loop(&run, e);

@@ -11,7 +11,7 @@ struct dt_study *dt_study_new(const struct dt_spec *spec, const struct dt_space 
     s->spec = spec;
     s->space = space;
     s->parallel = spec->parallel;
-    s->t_first = NAN;
+    s->t_start = NAN;
     s->stopping = (struct dt_stopping){
         .max_configs = spec->max_configs,
         .min_configs = spec->min_configs,
@@ -245,8 +245,10 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
     struct dt_trial *t = dt_study_trial(s, ev->trial);
     if (!t && ev->kind != DT_EVENT_CREATED && ev->kind < DT_EVENT_STOPPING)
         return dt_fail(e, "an event speaks of trial %d, which was never created", ev->trial);
-    if (isnan(s->t_first))
-        s->t_first = s->t_start = ev->t;
+    if (isnan(s->t_start))
+        s->t_start = s->t_last = ev->t;
+    if (ev->kind == DT_EVENT_RESUMED)
+        s->earlier += s->t_last - s->t_start;
     s->t_last = ev->t;
     switch (ev->kind) {
     case DT_EVENT_CREATED:
@@ -310,6 +312,11 @@ const struct dt_trial *dt_study_best(const struct dt_study *s)
     int best = dt_context_best(&ctx);
     free(o);
     return best < 0 ? NULL : &s->trials[best];
+}
+
+double dt_study_elapsed(const struct dt_study *s)
+{
+    return s->earlier + s->t_last - s->t_start;
 }
 
 const struct dt_trial *dt_study_baseline(const struct dt_study *s)

@@ -108,8 +108,9 @@ struct dt_study {
     size_t n;
     int *finished; /* trial ids in the order they ended with something learnt */
     size_t nfinished;
-    double t_start; /* of this sitting: the deadline counts from here */
-    double t_first, t_last;
+    double t_start; /* of this sitting: the deadline counts from here; NaN before the first event */
+    double t_last;
+    double earlier; /* seconds of earlier sittings */
     char *stop_reason;  /* set once the study is to end */
     bool interrupted;   /* ended from outside; can be resumed */
     bool complete;
@@ -145,6 +146,8 @@ struct dt_observation *dt_study_observations(const struct dt_study *s);
 /* The best trial, or NULL while none succeeded; the job as submitted, or NULL. */
 const struct dt_trial *dt_study_best(const struct dt_study *s);
 const struct dt_trial *dt_study_baseline(const struct dt_study *s);
+/* Seconds that the study took, without the pauses between sittings. */
+double dt_study_elapsed(const struct dt_study *s);
 struct dt_trial *dt_study_trial(const struct dt_study *s, int id);
 const struct dt_metric *dt_trial_metric(const struct dt_trial *t, const char *name);
 bool dt_trial_live(const struct dt_trial *t); /* submitted or started */

@@ -506,11 +506,15 @@ static void a_resumed_study_takes_new_limits(void **state)
         ended(&f, i, DT_CAUSE_OK, 5);
     }
     expect(&f, "stop: maximum of configurations: 2 of 2 were tried");
+    f.now += 20;
     stopping(&f, "maximum", false);
     apply(&f, event(DT_EVENT_FINISHED, 0));
     assert_true(f.s->complete);
-    f.now += 1000; /* the deadline counts anew */
+    double took = dt_study_elapsed(f.s);
+    assert_true(took >= 20 && took < 1000);
+    f.now += 1000; /* the deadline counts anew, and the pause is no cost of the search */
     apply(&f, event(DT_EVENT_RESUMED, 0));
+    assert_true(dt_study_elapsed(f.s) == took);
     assert_false(f.s->complete);
     expect(&f, "stop: maximum of configurations: 2 of 2 were tried");
     struct dt_event ev = event(DT_EVENT_RESUMED, 0);
