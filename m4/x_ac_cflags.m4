@@ -11,6 +11,16 @@ AC_DEFUN([X_AC_CFLAGS], [
   SANITIZER_FLAGS=""
   AS_IF([test "x$enable_sanitizers" = xyes],
     [SANITIZER_FLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"])
+  MODEL_CFLAGS=""
+  for flag in -ffp-contract=off -fvect-cost-model=dynamic; do
+    x_ac_save_cflags=$CFLAGS
+    CFLAGS="$CFLAGS -Werror $flag"
+    AC_MSG_CHECKING([whether $CC takes $flag])
+    AC_COMPILE_IFELSE([AC_LANG_PROGRAM], [x_ac_flag=yes; MODEL_CFLAGS="$MODEL_CFLAGS $flag"], [x_ac_flag=no])
+    AC_MSG_RESULT([$x_ac_flag])
+    CFLAGS=$x_ac_save_cflags
+  done
+  AC_SUBST([MODEL_CFLAGS])
   AC_SUBST([DT_CFLAGS])
   AC_SUBST([SANITIZER_FLAGS])
 ])

@@ -18,7 +18,7 @@ libdt_a_SOURCES += \
 	src/spec/merge.c
 
 # The same bits on every machine: no fused multiply-add; the loops of the model are worth vectorizing.
-libdt_a_CFLAGS = $(AM_CFLAGS) -ffp-contract=off -fvect-cost-model=dynamic
+libdt_a_CFLAGS = $(AM_CFLAGS) $(MODEL_CFLAGS)
 libdt_a_SOURCES += \
 	src/model/model.h src/model/portable.h src/model/kernel.h src/model/gp.c src/model/fit.c \
 	src/model/encode.h src/model/encode.c src/model/speed.h src/model/speed.c

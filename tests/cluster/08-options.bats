@@ -105,7 +105,7 @@ each() {
     each "$others" 2 "${common[@]}" 'Licenses=(null)'
     [[ $others != *MailUser=me* ]]
     [ "$(grep -oE ' NumTasks=[0-9]+' <<<"$trials" | xargs)" = "NumTasks=2 NumTasks=1 NumTasks=1" ]
-    [ "$(grep -oE ' NumTasks=[0-9]+' <<<"$others" | sort | xargs)" = "NumTasks=2 NumTasks=3" ]
+    [ "$(grep -oE ' NumTasks=[1-3] ' <<<"$others" | sort -u | wc -l)" = 2 ] # two configurations, not one twice
     output 2 | grep -q '^task ps 0'
     grep -q '^stopped: ' study.out
 }
