@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+#define slurm_free_ctl_conf slurm_free_conf
+#endif
+
 /* GPUs in a node's gres text: "gpu:k80:4(S:0-1),nvme:1". */
 static size_t gpus_of(const char *gres)
 {

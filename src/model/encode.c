@@ -13,7 +13,8 @@ static void bounds(const struct dt_param *p, double *low, double *high)
     }
 }
 
-/* Counts matter by their ratios, and so does what was listed over a wide range (64, 128, ..., 1024; 2G, 4G, ...). */
+/* Counts matter by their ratios, and so does what was listed over a wide range (64, 128, ..., 1024;
+ * 2G, 4G, ...). */
 static enum dt_scale scale_of(const struct dt_param *p, double low, double high)
 {
     if (p->kind == DT_PARAM_LABEL)

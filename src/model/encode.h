@@ -18,7 +18,7 @@ struct dt_encoding {
         enum dt_scale scale;
         double shift, low, range; /* low and range on the scale itself */
         size_t column;            /* the first */
-    } *axes;
+    } * axes;
 };
 
 /* Ordinary parameters come to lie in [0, 1]. */

@@ -1,5 +1,5 @@
-/* The hyperparameters: log marginal likelihood (Rasmussen and Williams, equations 2.30 and 5.9) plus the log of normal
- * priors on their logarithms, and its maximum. */
+/* The hyperparameters: log marginal likelihood (Rasmussen and Williams, equations 2.30 and 5.9)
+ * plus the log of normal priors on their logarithms, and its maximum. */
 #include "model/kernel.h"
 #include "model/model.h"
 
@@ -16,8 +16,8 @@ struct dt_evidence {
     double *inverse, *alpha, *slope;
 };
 
-struct dt_evidence *dt_evidence_new(const struct dt_kernel *kernel, const struct dt_prior *prior, const double *x,
-                                    const double *y, size_t n)
+struct dt_evidence *dt_evidence_new(const struct dt_kernel *kernel, const struct dt_prior *prior,
+                                    const double *x, const double *y, size_t n)
 {
     struct dt_evidence *ev = dt_xcalloc(1, sizeof(*ev));
     size_t pairs = n * (n - 1) / 2, columns = kernel->columns;
@@ -90,7 +90,8 @@ static double factorize(struct dt_evidence *ev, double signal, double noise)
     return log_likelihood;
 }
 
-/* inverse := K^-1 - alpha alpha^T (lower triangle), alpha := K^-1 y: what the gradient is a trace with. */
+/* inverse := K^-1 - alpha alpha^T (lower triangle), alpha := K^-1 y: what the gradient is a trace
+ * with. */
 static void invert(struct dt_evidence *ev)
 {
     size_t n = ev->n;
@@ -119,7 +120,8 @@ static void invert(struct dt_evidence *ev)
     free(column);
 }
 
-static void gradient(struct dt_evidence *ev, const double *theta, double signal, double noise, double *grad)
+static void gradient(struct dt_evidence *ev, const double *theta, double signal, double noise,
+                     double *grad)
 {
     size_t groups = ev->kernel->groups;
     double trace = 0, covariance = 0;
@@ -132,7 +134,8 @@ static void gradient(struct dt_evidence *ev, const double *theta, double signal,
             ev->slope[i * (i - 1) / 2 + j] *= a[j];
     }
     for (size_t g = 0; g < groups; g++)
-        grad[g] = -signal * dt_exp(-2 * theta[g]) * dt_dot(ev->slope, ev->dist + g * ev->pairs, ev->pairs);
+        grad[g] = -signal * dt_exp(-2 * theta[g]) *
+                  dt_dot(ev->slope, ev->dist + g * ev->pairs, ev->pairs);
     grad[groups] = -signal * (trace + 2 * covariance);
     grad[groups + 1] = -noise * trace;
 }
@@ -140,7 +143,8 @@ static void gradient(struct dt_evidence *ev, const double *theta, double signal,
 double dt_evidence_at(struct dt_evidence *ev, const double *theta, double *grad)
 {
     const struct dt_kernel *kernel = ev->kernel;
-    double signal = dt_exp(2 * theta[DT_SIGNAL(kernel)]), noise = dt_exp(2 * theta[DT_NOISE(kernel)]);
+    double signal = dt_exp(2 * theta[DT_SIGNAL(kernel)]),
+           noise = dt_exp(2 * theta[DT_NOISE(kernel)]);
     covariances(ev, theta);
     double value = factorize(ev, signal, noise);
     if (grad)
@@ -154,7 +158,8 @@ double dt_evidence_at(struct dt_evidence *ev, const double *theta, double *grad)
     return value;
 }
 
-/* h := h updated by the step s and the change g of the (descent) gradient along it: Nocedal and Wright, equation 6.17. */
+/* h := h updated by the step s and the change g of the (descent) gradient along it: Nocedal and
+ * Wright, equation 6.17. */
 static void update(double *h, const double *s, const double *g, size_t n)
 {
     double sg = dt_dot(s, g, n), ghg = 0;
@@ -173,8 +178,8 @@ static void update(double *h, const double *s, const double *g, size_t n)
 void dt_evidence_climb(struct dt_evidence *ev, double *theta)
 {
     size_t n = DT_HYPERS(ev->kernel);
-    double *h = dt_xcalloc(n * n + 5 * n, sizeof(double)), *grad = h + n * n, *next = grad + n, *next_grad = next + n,
-           *step = next_grad + n, *change = step + n;
+    double *h = dt_xcalloc(n * n + 5 * n, sizeof(double)), *grad = h + n * n, *next = grad + n,
+           *next_grad = next + n, *step = next_grad + n, *change = step + n;
     for (size_t i = 0; i < n; i++)
         h[i * n + i] = 0.1;
     double value = dt_evidence_at(ev, theta, grad);

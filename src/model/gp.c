@@ -1,5 +1,6 @@
-/* Gaussian process regression by bordering: each observation adds a row to the Cholesky factor (Rasmussen and Williams,
- * "Gaussian Processes for Machine Learning", algorithm 2.1, one row at a time). */
+/* Gaussian process regression by bordering: each observation adds a row to the Cholesky factor
+ * (Rasmussen and Williams, "Gaussian Processes for Machine Learning", algorithm 2.1, one row at a
+ * time). */
 #include "model/kernel.h"
 #include "model/model.h"
 
@@ -34,9 +35,10 @@ void dt_gp_free(struct dt_gp *gp)
     free(gp);
 }
 
-/* Covariances of one point, its columns `stride` apart, with n points whose columns are `room` apart. */
-static void covariances(const struct dt_gp *gp, const double *q, size_t stride, const double *x, size_t room,
-                        size_t n, double *restrict k)
+/* Covariances of one point, its columns `stride` apart, with n points whose columns are `room`
+ * apart. */
+static void covariances(const struct dt_gp *gp, const double *q, size_t stride, const double *x,
+                        size_t room, size_t n, double *restrict k)
 {
     for (size_t i = 0; i < n; i++)
         k[i] = 0;

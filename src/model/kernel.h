@@ -6,7 +6,8 @@
 
 #include <stddef.h>
 
-/* Matern-5/2 with unit variance of the squared scaled distance: (1 + r + r^2/3) e^-r, r = sqrt(5 d2). */
+/* Matern-5/2 with unit variance of the squared scaled distance: (1 + r + r^2/3) e^-r, r = sqrt(5
+ * d2). */
 static inline double dt_matern(double d2)
 {
     double r = sqrt(5 * d2);

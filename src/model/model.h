@@ -1,8 +1,10 @@
-/* model: what the observations say about configurations that were not tried: fit(observations), then predict -> mean, sd.
+/* model: what the observations say about configurations that were not tried: fit(observations),
+ * then predict -> mean, sd.
  *
- * A Gaussian process with a Matern-5/2 kernel on points that are encoded into columns of about unit range. Columns
- * belong to groups (the one-hot columns of a choice, say); each group has a length scale of its own. Hyperparameters
- * are one vector of logarithms: groups x length scale, then the signal's and the noise's standard deviation. */
+ * A Gaussian process with a Matern-5/2 kernel on points that are encoded into columns of about unit
+ * range. Columns belong to groups (the one-hot columns of a choice, say); each group has a length
+ * scale of its own. Hyperparameters are one vector of logarithms: groups x length scale, then the
+ * signal's and the noise's standard deviation. */
 #ifndef DT_MODEL_H
 #define DT_MODEL_H
 
@@ -37,7 +39,8 @@ struct dt_gp {
 /* Copies theta; keeps the kernel. Room for at most `room` observations. */
 struct dt_gp *dt_gp_new(const struct dt_kernel *kernel, const double *theta, size_t room);
 void dt_gp_free(struct dt_gp *gp);
-/* Takes one more observation: a new row of the factor, the others stay as they are. The prior mean is 0. */
+/* Takes one more observation: a new row of the factor, the others stay as they are. The prior mean
+ * is 0. */
 void dt_gp_add(struct dt_gp *gp, const double *x, double y);
 /* Mean and standard deviation of the function (without noise) at x. */
 void dt_gp_predict(struct dt_gp *gp, const double *x, double *mean, double *sd);
@@ -57,11 +60,11 @@ void dt_field_free(struct dt_field *f);
 
 /* ---- hyperparameters from observations (fit.c) ---- */
 
-/* Logarithm of the posterior density of theta (up to a constant) given n observations, `x` being n rows; if grad is
- * not NULL, also its gradient. Built once, evaluated often. */
+/* Logarithm of the posterior density of theta (up to a constant) given n observations, `x` being n
+ * rows; if grad is not NULL, also its gradient. Built once, evaluated often. */
 struct dt_evidence;
-struct dt_evidence *dt_evidence_new(const struct dt_kernel *kernel, const struct dt_prior *prior, const double *x,
-                                    const double *y, size_t n);
+struct dt_evidence *dt_evidence_new(const struct dt_kernel *kernel, const struct dt_prior *prior,
+                                    const double *x, const double *y, size_t n);
 double dt_evidence_at(struct dt_evidence *ev, const double *theta, double *grad);
 void dt_evidence_free(struct dt_evidence *ev);
 /* Climbs from theta to a maximum (BFGS). */

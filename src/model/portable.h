@@ -1,8 +1,9 @@
 /* Elementary functions whose results are the same bits on every machine.
  *
- * The C library and a tuned BLAS pick their code by the processor they find, and differ in the last bit. Argmax and
- * line searches turn that bit into another suggestion, and a study that is resumed on another node would leave its own
- * track. These need only IEEE arithmetic (and -ffp-contract=off), and loops over them can be vectorized. */
+ * The C library and a tuned BLAS pick their code by the processor they find, and differ in the last
+ * bit. Argmax and line searches turn that bit into another suggestion, and a study that is resumed
+ * on another node would leave its own track. These need only IEEE arithmetic (and
+ * -ffp-contract=off), and loops over them can be vectorized. */
 #ifndef DT_PORTABLE_H
 #define DT_PORTABLE_H
 
@@ -13,7 +14,8 @@
 #define DT_LN2 0.693147180559945309417
 #define DT_LN_SQRT_2PI 0.918938533204672741780
 
-/* e^x to 2 ulp; x is clamped to [-700, 700]. Cody and Waite's reduction, then Taylor's series on [-ln2/2, ln2/2]. */
+/* e^x to 2 ulp; x is clamped to [-700, 700]. Cody and Waite's reduction, then Taylor's series on
+ * [-ln2/2, ln2/2]. */
 static inline double dt_exp(double x)
 {
     const double round = 0x1.8p52; /* adding it leaves the nearest integer in the low bits */
@@ -41,7 +43,8 @@ static inline double dt_exp(double x)
     return p * two_to_k;
 }
 
-/* Natural logarithm of a normal positive number to 2 ulp: 2 artanh((m-1)/(m+1)) + k ln2, m in [sqrt(1/2), sqrt(2)). */
+/* Natural logarithm of a normal positive number to 2 ulp: 2 artanh((m-1)/(m+1)) + k ln2, m in
+ * [sqrt(1/2), sqrt(2)). */
 static inline double dt_log(double x)
 {
     uint64_t bits;

@@ -1,13 +1,15 @@
-/* Optimus (Peng et al., EuroSys 2018) models the time of a training step with p parameter servers and w workers as
- * M/w, 1, w/p, w and p with weights >= 0 in synchronous training, and the inverse speed as 1/w, 1/p, 1 and p/w in
- * asynchronous training. This is the union of both, by non-negative least squares on relative errors. */
+/* Optimus (Peng et al., EuroSys 2018) models the time of a training step with p parameter servers
+ * and w workers as M/w, 1, w/p, w and p with weights >= 0 in synchronous training, and the inverse
+ * speed as 1/w, 1/p, 1 and p/w in asynchronous training. This is the union of both, by non-negative
+ * least squares on relative errors. */
 #include "model/speed.h"
 #include "model/portable.h"
 
 #include <stdlib.h>
 
 #define TERMS DT_SPEED_TERMS
-#define RIDGE 0.003 /* weight of the wish for small coefficients: with few points there are many fits */
+#define RIDGE                                                                                      \
+    0.003 /* weight of the wish for small coefficients: with few points there are many fits */
 #define MIN_OBSERVATIONS 3
 
 static void terms(const struct dt_space *s, const double *x, double *f)
@@ -22,8 +24,9 @@ static void terms(const struct dt_space *s, const double *x, double *f)
     f[6] = p / w;
 }
 
-/* Minimises the sum of (a . f_i - 1)^2 over rows f_i and the ridge for a >= 0, a coordinate after the other; row `without`
- * is left out. Terms are scaled to equal length, so that the ridge weighs on all alike. */
+/* Minimises the sum of (a . f_i - 1)^2 over rows f_i and the ridge for a >= 0, a coordinate after
+ * the other; row `without` is left out. Terms are scaled to equal length, so that the ridge weighs
+ * on all alike. */
 static void fit(const double *f, size_t n, size_t without, double *a)
 {
     double gram[TERMS][TERMS] = {{0}}, sum[TERMS] = {0}, length[TERMS];
@@ -57,7 +60,8 @@ static double log_time(const double *a, const double *f)
     return dt_log(fmax(t, 1e-300));
 }
 
-bool dt_speed_fit(const struct dt_space *s, const double *const *x, const double *y, size_t n, struct dt_speed *law)
+bool dt_speed_fit(const struct dt_space *s, const double *const *x, const double *y, size_t n,
+                  struct dt_speed *law)
 {
     if (dt_space_index(s, "workers") < 0 || n < MIN_OBSERVATIONS)
         return false;

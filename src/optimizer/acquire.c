@@ -1,5 +1,5 @@
-/* Ament et al., "Unexpected improvements to expected improvement for Bayesian optimization", NeurIPS 2023: EI vanishes
- * over most of a space, its logarithm does not. */
+/* Ament et al., "Unexpected improvements to expected improvement for Bayesian optimization",
+ * NeurIPS 2023: EI vanishes over most of a space, its logarithm does not. */
 #include "optimizer/acquire.h"
 #include "model/portable.h"
 
@@ -8,8 +8,8 @@ static double density(double z)
     return dt_exp(-0.5 * z * z - DT_LN_SQRT_2PI);
 }
 
-/* z <= -5: phi(z) * c / (|z| + c), where 1/(|z| + c) is Mills' ratio by its continued fraction (Abramowitz and Stegun
- * 26.2.14); c = 1/(|z| + 2/(|z| + 3/(|z| + ...))). */
+/* z <= -5: phi(z) * c / (|z| + c), where 1/(|z| + c) is Mills' ratio by its continued fraction
+ * (Abramowitz and Stegun 26.2.14); c = 1/(|z| + 2/(|z| + 3/(|z| + ...))). */
 static double tail_fraction(double z)
 {
     double c = 0;

@@ -8,8 +8,8 @@
 
 extern const struct dt_optimizer_ops dt_bayes;  /* Gaussian process and expected improvement */
 extern const struct dt_optimizer_ops dt_random; /* without replacement */
-extern const struct dt_optimizer_ops dt_sobol;  /* a low-discrepancy sequence, shifted by the seed */
-extern const struct dt_optimizer_ops dt_grid;   /* in order, the last parameter turning fastest */
+extern const struct dt_optimizer_ops dt_sobol; /* a low-discrepancy sequence, shifted by the seed */
+extern const struct dt_optimizer_ops dt_grid;  /* in order, the last parameter turning fastest */
 
 /* A generator of its own stream: neighbouring numbers give unrelated streams. Caller frees. */
 gsl_rng *dt_rng_new(uint64_t stream);

@@ -1,6 +1,7 @@
-/* Bayesian optimization: after a few space-filling configurations the one with the largest expected improvement, where two
- * views of the objective (a constant or the law of speed as prior mean) are averaged by their evidence, times the
- * probability that it runs at all. Nothing is kept between calls: the context alone decides, bit for bit. */
+/* Bayesian optimization: after a few space-filling configurations the one with the largest expected
+ * improvement, where two views of the objective (a constant or the law of speed as prior mean) are
+ * averaged by their evidence, times the probability that it runs at all. Nothing is kept between
+ * calls: the context alone decides, bit for bit. */
 #include "optimizer/algorithms.h"
 #include "optimizer/belief.h"
 #include "optimizer/pool.h"
@@ -9,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define START 3         /* space-filling configurations */
-#define START_DRAWS 20  /* of so many random ones the farthest from all others is taken */
-#define LEARN_FROM 2    /* finished ones that a model needs */
-#define KNOWN_MAX 256   /* observations in the model */
-#define SCREEN_KNOWN 64 /* where both are larger: a model of so many observations ... */
-#define SCREEN_POOL 1000 /* ... picks so many points for the model of all */
-#define TIE 0.01        /* a score, a logarithm, that is no difference */
+#define START 3          /* space-filling configurations */
+#define START_DRAWS 20   /* of so many random ones the farthest from all others is taken */
+#define LEARN_FROM 2     /* finished ones that a model needs */
+#define KNOWN_MAX 256    /* observations in the model */
+#define SCREEN_KNOWN 64  /* where both are larger: a model of so many observations ... */
+#define SCREEN_POOL 500 /* ... picks so many points for the model of all */
+#define TIE 0.01         /* a score, a logarithm, that is no difference */
 
 /* ---- the start ---- */
 
@@ -44,11 +45,13 @@ static double *middle_of(const struct dt_kernel *k, const struct dt_points *p)
     return middle;
 }
 
-/* The first lies in the middle, the next ones far from all others and where they are likely to run. */
+/* The first lies in the middle, the next ones far from all others and where they are likely to run.
+ */
 static size_t fill(const struct dt_observed *o, const struct dt_pool *pool, gsl_rng *rng)
 {
     const struct dt_kernel *k = &o->encoding->kernel;
-    size_t tried = o->known.n + o->pending.n + o->failed.n, draws = tried < START ? START_DRAWS : 5, chosen = 0;
+    size_t tried = o->known.n + o->pending.n + o->failed.n, draws = tried < START ? START_DRAWS : 5,
+           chosen = 0;
     double *middle = middle_of(k, &pool->p), farthest = -INFINITY;
     double *log_chance = dt_xcalloc(pool->p.n, sizeof(double));
     struct dt_feasibility *f = dt_feasibility_new(o);
@@ -57,7 +60,8 @@ static size_t fill(const struct dt_observed *o, const struct dt_pool *pool, gsl_
     for (size_t t = 0; t < draws; t++) {
         size_t j = gsl_rng_uniform_int(rng, pool->p.n);
         const double *x = pool->p.x + j * k->columns;
-        double far = fmin(nearest(k, &o->known, x), fmin(nearest(k, &o->pending, x), nearest(k, &o->failed, x)));
+        double far = fmin(nearest(k, &o->known, x),
+                          fmin(nearest(k, &o->pending, x), nearest(k, &o->failed, x)));
         if (tried == 0)
             far = -distance(k, x, middle);
         far *= dt_exp(log_chance[j]);
@@ -82,7 +86,8 @@ struct judge {
 
 static struct judge judge_new(const struct dt_observed *o)
 {
-    return (struct judge){dt_belief_new(o, false), dt_belief_new(o, true), dt_feasibility_new(o), o};
+    return (struct judge){dt_belief_new(o, false), dt_belief_new(o, true), dt_feasibility_new(o),
+                          o};
 }
 
 static void judge_free(struct judge *j)
@@ -140,7 +145,8 @@ static void screen(const struct judge *j, struct dt_pool **pool)
 }
 
 /* Climbs from x, where the score is `at`, by ever smaller variations. */
-static void refine(const struct dt_context *ctx, const struct judge *j, double *x, double at, gsl_rng *rng)
+static void refine(const struct dt_context *ctx, const struct judge *j, double *x, double at,
+                   gsl_rng *rng)
 {
     for (double reach = 0.2; reach > 0.001; reach /= 2) {
         struct dt_pool *around = dt_pool_around(ctx, j->o->encoding, x, reach, 60, rng);
@@ -157,7 +163,8 @@ static void refine(const struct dt_context *ctx, const struct judge *j, double *
     }
 }
 
-static void search(const struct dt_context *ctx, const struct dt_observed *o, struct dt_pool **pool, gsl_rng *rng, double *x)
+static void search(const struct dt_context *ctx, const struct dt_observed *o, struct dt_pool **pool,
+                   gsl_rng *rng, double *x)
 {
     struct judge j = judge_new(o);
     screen(&j, pool);
@@ -186,7 +193,8 @@ static int suggest(void *cache, const struct dt_context *ctx, double *x, struct 
     struct dt_observed *o = observe(ctx, encoding);
     gsl_rng *rng = dt_rng_new(dt_rng_stream(ctx));
     struct dt_pool *pool = dt_pool_new(ctx, o, rng);
-    bool start = o->known.n + o->pending.n < START || o->known.n < LEARN_FROM || o->nok < LEARN_FROM;
+    bool start =
+        o->known.n + o->pending.n < START || o->known.n < LEARN_FROM || o->nok < LEARN_FROM;
     int rc = pool->p.n > 0;
     (void)cache;
     if (rc && start)

@@ -6,13 +6,15 @@
 #include <string.h>
 
 /* Hyperparameters are fitted to so many observations at most, an even sample. */
-#define FIT_MAX 96
+#define FIT_MAX 64
 /* The scatter of a logarithm that is expected before anything was seen, worth one observation. */
 #define USUAL_SCATTER 0.3
 
-/* Weak priors in the units of the process: length scales grow with the square root of the number of parameters, as typical
- * distances do (Hvarfner et al., "Vanilla Bayesian optimization performs great in high dimensions", ICML 2024). */
-static struct dt_prior *priors(const struct dt_kernel *k, struct dt_prior length, struct dt_prior noise)
+/* Weak priors in the units of the process: length scales grow with the square root of the number of
+ * parameters, as typical distances do (Hvarfner et al., "Vanilla Bayesian optimization performs
+ * great in high dimensions", ICML 2024). */
+static struct dt_prior *priors(const struct dt_kernel *k, struct dt_prior length,
+                               struct dt_prior noise)
 {
     struct dt_prior *p = dt_xcalloc(DT_HYPERS(k), sizeof(*p));
     length.mean += 0.5 * dt_log((double)k->groups / 2);
@@ -24,8 +26,8 @@ static struct dt_prior *priors(const struct dt_kernel *k, struct dt_prior length
 }
 
 /* The most probable hyperparameters. Caller frees. */
-static double *fit(const struct dt_kernel *k, const struct dt_prior *prior, const double *x, const double *y, size_t n,
-                   double *evidence)
+static double *fit(const struct dt_kernel *k, const struct dt_prior *prior, const double *x,
+                   const double *y, size_t n, double *evidence)
 {
     size_t m = n < FIT_MAX ? n : FIT_MAX, columns = k->columns;
     double *theta = dt_xcalloc(DT_HYPERS(k), sizeof(double));
@@ -102,8 +104,9 @@ void dt_belief_free(struct dt_belief *b)
     free(b);
 }
 
-/* The process over everything known and pending. A bound counts with the mean of what lies above it, given the values; a
- * pending trial with what is expected of it ("kriging believer", Ginsbourger et al. 2010). */
+/* The process over everything known and pending. A bound counts with the mean of what lies above
+ * it, given the values; a pending trial with what is expected of it ("kriging believer",
+ * Ginsbourger et al. 2010). */
 static struct dt_gp *process(const struct dt_belief *b, const struct dt_observed *o)
 {
     size_t columns = o->encoding->kernel.columns;
@@ -134,7 +137,8 @@ static double log_sum(double a, double b)
     return low == -INFINITY ? high : high + dt_log(1 + dt_exp(low - high));
 }
 
-void dt_belief_score(const struct dt_belief *b, const struct dt_observed *o, const struct dt_points *p, double *score)
+void dt_belief_score(const struct dt_belief *b, const struct dt_observed *o,
+                     const struct dt_points *p, double *score)
 {
     struct dt_gp *gp = process(b, o);
     struct dt_field *f = dt_field_new(gp, p->x, p->n);
@@ -143,7 +147,8 @@ void dt_belief_score(const struct dt_belief *b, const struct dt_observed *o, con
     for (size_t j = 0; j < p->n; j++) {
         double best = (o->best - law_at(b, o, p->raw[j]) - b->mean) / b->unit;
         double sd = sqrt(fmax(f->var[j], 1e-12 * gp->signal));
-        score[j] = log_sum(score[j], scale + dt_log(sd) + dt_log_improvement((best - f->mean[j]) / sd));
+        score[j] =
+            log_sum(score[j], scale + dt_log(sd) + dt_log_improvement((best - f->mean[j]) / sd));
     }
     dt_field_free(f);
     dt_gp_free(gp);
@@ -151,7 +156,8 @@ void dt_belief_score(const struct dt_belief *b, const struct dt_observed *o, con
 
 /* ---- feasibility: least-squares classification (Rasmussen and Williams, section 6.5) ---- */
 
-/* Rows of those that ran, then those that failed, and their labels 1 and -1, standardised. Caller frees both. */
+/* Rows of those that ran, then those that failed, and their labels 1 and -1, standardised. Caller
+ * frees both. */
 static size_t labelled(const struct dt_observed *o, double **x, double **y, double *mean)
 {
     size_t ran = o->known.n, n = ran + o->failed.n, columns = o->encoding->kernel.columns;
@@ -173,10 +179,15 @@ struct dt_feasibility *dt_feasibility_new(const struct dt_observed *o)
     if (o->failed.n == 0)
         return NULL;
     struct dt_feasibility *f = dt_xcalloc(1, sizeof(*f));
-    struct dt_prior *prior = priors(k, (struct dt_prior){-0.5, 0.8}, (struct dt_prior){-1.5, 1});
-    double *x, *y, mean;
+    struct dt_prior *prior = priors(k, (struct dt_prior){-0.5, 0.8}, (struct dt_prior){-1, 1});
+    double *x, *y, mean, evidence, at_random = 0;
     size_t n = labelled(o, &x, &y, &mean);
-    f->theta = fit(k, prior, x, y, n, NULL);
+    f->theta = fit(k, prior, x, y, n, &evidence);
+    for (size_t i = 0; i < n; i++)
+        at_random -= 0.5 * y[i] * y[i] + DT_LN_SQRT_2PI;
+    f->share = ((double)o->known.n + 0.5) / ((double)n + 1);
+    at_random *= n > FIT_MAX ? FIT_MAX / (double)n : 1; /* as many as were fitted */
+    f->weight = 1 / (1 + dt_exp(at_random - evidence));
     free(prior);
     free(x);
     free(y);
@@ -191,7 +202,8 @@ void dt_feasibility_free(struct dt_feasibility *f)
     free(f);
 }
 
-/* What failed fails with less memory as well: whether b is a, but for memory amounts of which none is larger. */
+/* What failed fails with less memory as well: whether b is a, but for memory amounts of which none
+ * is larger. */
 static bool is_smaller(const struct dt_space *s, const double *a, const double *b)
 {
     bool less = false;
@@ -207,8 +219,8 @@ static bool is_smaller(const struct dt_space *s, const double *a, const double *
     return less;
 }
 
-void dt_feasibility_score(const struct dt_feasibility *f, const struct dt_observed *o, const struct dt_points *p,
-                          double *score)
+void dt_feasibility_score(const struct dt_feasibility *f, const struct dt_observed *o,
+                          const struct dt_points *p, double *score)
 {
     const double hopeless = -1000;
     double *x, *y, mean;
@@ -220,7 +232,8 @@ void dt_feasibility_score(const struct dt_feasibility *f, const struct dt_observ
     dt_field_update(field, gp);
     for (size_t j = 0; j < p->n; j++) {
         double sd = sqrt(gp->noise + fmax(field->var[j], 0));
-        score[j] += dt_log(fmax(dt_normal_cdf((field->mean[j] + mean) / sd), 1e-300));
+        double chance = dt_normal_cdf((field->mean[j] + mean) / sd);
+        score[j] += 2 * dt_log(f->weight * chance + (1 - f->weight) * f->share);
         for (size_t i = 0; i < o->failed.n; i++)
             score[j] += is_smaller(o->encoding->space, o->failed.raw[i], p->raw[j]) ? hopeless : 0;
     }

@@ -17,18 +17,24 @@ struct dt_belief {
 /* With the law: NULL where it is of no use. */
 struct dt_belief *dt_belief_new(const struct dt_observed *o, bool law);
 void dt_belief_free(struct dt_belief *b);
-/* Adds to each score the log of the weighted expected improvement at that point: score := log(e^score + e^weight EI). */
-void dt_belief_score(const struct dt_belief *b, const struct dt_observed *o, const struct dt_points *p, double *score);
+/* Adds to each score the log of the weighted expected improvement at that point: score :=
+ * log(e^score + e^weight EI). */
+void dt_belief_score(const struct dt_belief *b, const struct dt_observed *o,
+                     const struct dt_points *p, double *score);
 
 /* Whether a configuration will run at all, learnt from those that did and those that failed. */
 struct dt_feasibility {
     double *theta;
+    double share;  /* of those that ran */
+    double weight; /* probability that failures depend on the configuration, rather than come at
+                      random */
 };
 /* NULL where nothing failed. */
 struct dt_feasibility *dt_feasibility_new(const struct dt_observed *o);
 void dt_feasibility_free(struct dt_feasibility *f);
-/* Adds the log of the probability to each score. */
-void dt_feasibility_score(const struct dt_feasibility *f, const struct dt_observed *o, const struct dt_points *p,
-                          double *score);
+/* Adds the log of the probability, squared, to each score: a failure costs a trial and tells
+ * little. */
+void dt_feasibility_score(const struct dt_feasibility *f, const struct dt_observed *o,
+                          const struct dt_points *p, double *score);
 
 #endif

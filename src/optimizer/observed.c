@@ -57,8 +57,9 @@ static bool is_known(const struct dt_observation *o, size_t n)
     return true;
 }
 
-/* Time, cost and speed matter by their ratios: the logarithm. A metric that is not always positive stays as it is on the
- * good side of its median; the bad side, which may be any number of times worse, is compressed. */
+/* Time, cost and speed matter by their ratios: the logarithm. A metric that is not always positive
+ * stays as it is on the good side of its median; the bad side, which may be any number of times
+ * worse, is compressed. */
 static double transform(double value, bool log, double middle, double spread, bool maximize)
 {
     double y = log ? dt_log(fmax(value, 1e-300)) : (value - middle) / spread;
@@ -84,7 +85,8 @@ static bool look_at(const struct dt_context *ctx, double *middle, double *spread
     return positive;
 }
 
-struct dt_observed *dt_observed_new(const struct dt_context *ctx, const struct dt_encoding *encoding)
+struct dt_observed *dt_observed_new(const struct dt_context *ctx,
+                                    const struct dt_encoding *encoding)
 {
     struct dt_observed *o = dt_xcalloc(1, sizeof(*o));
     double middle, spread;
@@ -119,7 +121,8 @@ struct dt_observed *dt_observed_thin(const struct dt_observed *o, size_t n)
     size_t all = o->known.n, half = n < all ? n / 2 : all, rest = n < all ? n - half : 0;
     size_t *order = dt_xcalloc(all + 1, sizeof(*order));
     gsl_sort_index(order, o->y, 1, all);
-    *t = (struct dt_observed){.encoding = o->encoding, .log = o->log, .nok = o->nok, .best = o->best};
+    *t = (struct dt_observed){
+        .encoding = o->encoding, .log = o->log, .nok = o->nok, .best = o->best};
     for (size_t i = 0; i < half; i++)
         add_value(t, o->known.raw[order[i]], o->y[order[i]], o->bound[order[i]]);
     for (size_t i = 0; i < rest; i++) {

@@ -5,14 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A suggestion takes bounded time: of a larger enumerated space half the pool is an even sample, half what is nearest to
- * the best. */
+/* A suggestion takes bounded time: of a larger enumerated space half the pool is an even sample,
+ * half what is nearest to the best. */
 #define POOL_MAX 20000
 #define RANDOM_POINTS 2000
 #define BEST_POINTS 5
 #define VARIATIONS 100
 
-static struct dt_pool *pool_of(const double **raw, size_t n, double *rows, const struct dt_encoding *e)
+static struct dt_pool *pool_of(const double **raw, size_t n, double *rows,
+                               const struct dt_encoding *e)
 {
     struct dt_pool *p = dt_xcalloc(1, sizeof(*p));
     p->rows = rows;
@@ -92,7 +93,8 @@ static struct dt_pool *what_is_left(const struct dt_context *ctx, const struct d
 
 /* ---- not enumerated ---- */
 
-/* About normal with standard deviation 1/2, in [-3/2, 3/2]; GSL's own uses the C library's logarithm. */
+/* About normal with standard deviation 1/2, in [-3/2, 3/2]; GSL's own uses the C library's
+ * logarithm. */
 static double scatter(gsl_rng *rng)
 {
     double sum = -1.5;
@@ -132,12 +134,14 @@ static double vary(const struct dt_param *p, double x, double reach, gsl_rng *rn
         double by = reach * n * scatter(rng), to = place(p, x) + (by < 0 ? floor(by) : ceil(by));
         return dt_param_nth(p, (size_t)fmin(fmax(round(to), 0), n - 1));
     }
-    double u = p->log ? (dt_log(x) - dt_log(p->low)) / (dt_log(p->high) - dt_log(p->low)) : (x - p->low) / (p->high - p->low);
+    double u = p->log ? (dt_log(x) - dt_log(p->low)) / (dt_log(p->high) - dt_log(p->low))
+                      : (x - p->low) / (p->high - p->low);
     return draw(p, fmin(fmax(u + reach * scatter(rng), 0), 1));
 }
 
 /* One parameter for certain, the others with a chance that makes two more of them change. */
-static void variation(const struct dt_space *s, const double *from, double reach, gsl_rng *rng, double *x)
+static void variation(const struct dt_space *s, const double *from, double reach, gsl_rng *rng,
+                      double *x)
 {
     size_t certain = gsl_rng_uniform_int(rng, s->n);
     for (size_t i = 0; i < s->n; i++) {
@@ -155,9 +159,10 @@ static bool is_new(const struct dt_context *ctx, const double *rows, size_t n, c
     return dt_space_allows(ctx->space, x, NULL) && !dt_context_tried(ctx, x);
 }
 
-/* Appends at most n new configurations, variations of `from` or random ones; returns how many rows there are then. */
-static size_t gather(const struct dt_context *ctx, const double *from, double reach, size_t n, gsl_rng *rng, double *rows,
-                     size_t have)
+/* Appends at most n new configurations, variations of `from` or random ones; returns how many rows
+ * there are then. */
+static size_t gather(const struct dt_context *ctx, const double *from, double reach, size_t n,
+                     gsl_rng *rng, double *rows, size_t have)
 {
     const struct dt_space *s = ctx->space;
     size_t end = have + n;
@@ -181,15 +186,18 @@ static struct dt_pool *pool_of_rows(double *rows, size_t n, const struct dt_enco
     return pool_of(raw, n, rows, e);
 }
 
-static struct dt_pool *sample(const struct dt_context *ctx, const struct dt_observed *o, gsl_rng *rng)
+static struct dt_pool *sample(const struct dt_context *ctx, const struct dt_observed *o,
+                              gsl_rng *rng)
 {
-    double *rows = dt_xcalloc((RANDOM_POINTS + BEST_POINTS * VARIATIONS) * ctx->space->n, sizeof(double));
+    double *rows =
+        dt_xcalloc((RANDOM_POINTS + BEST_POINTS * VARIATIONS) * ctx->space->n, sizeof(double));
     size_t n = gather(ctx, NULL, 0, RANDOM_POINTS, rng, rows, 0), best[BEST_POINTS];
     size_t few = o->known.n < BEST_POINTS ? o->known.n : BEST_POINTS;
     gsl_sort_smallest_index(best, few, o->y, 1, o->known.n);
     for (size_t i = 0; i < few; i++)
         for (size_t k = 0; k < 4; k++)
-            n = gather(ctx, o->known.raw[best[i]], 0.4 / (double)(1 << 2 * k), VARIATIONS / 4, rng, rows, n);
+            n = gather(ctx, o->known.raw[best[i]], 0.4 / (double)(1 << 2 * k), VARIATIONS / 4, rng,
+                       rows, n);
     return pool_of_rows(rows, n, o->encoding);
 }
 
@@ -198,14 +206,15 @@ struct dt_pool *dt_pool_new(const struct dt_context *ctx, const struct dt_observ
     return ctx->space->enumerated ? what_is_left(ctx, o) : sample(ctx, o, rng);
 }
 
-struct dt_pool *dt_pool_around(const struct dt_context *ctx, const struct dt_encoding *e, const double *x, double reach,
-                               size_t n, gsl_rng *rng)
+struct dt_pool *dt_pool_around(const struct dt_context *ctx, const struct dt_encoding *e,
+                               const double *x, double reach, size_t n, gsl_rng *rng)
 {
     double *rows = dt_xcalloc(n * ctx->space->n, sizeof(double));
     return pool_of_rows(rows, gather(ctx, x, reach, n, rng, rows, 0), e);
 }
 
-struct dt_pool *dt_pool_best(const struct dt_pool *p, const struct dt_encoding *e, const double *score, size_t n)
+struct dt_pool *dt_pool_best(const struct dt_pool *p, const struct dt_encoding *e,
+                             const double *score, size_t n)
 {
     size_t columns = e->space->n;
     size_t *best = dt_xcalloc(n, sizeof(*best));

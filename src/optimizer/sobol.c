@@ -1,5 +1,6 @@
-/* Sobol's sequence (GSL's, after Bratley and Fox), shifted by the seed modulo 1 (Cranley and Patterson). In an enumerated
- * space each point of the sequence stands for the nearest configuration that is left; else it is the configuration. */
+/* Sobol's sequence (GSL's, after Bratley and Fox), shifted by the seed modulo 1 (Cranley and
+ * Patterson). In an enumerated space each point of the sequence stands for the nearest
+ * configuration that is left; else it is the configuration. */
 #include "model/encode.h"
 #include "optimizer/algorithms.h"
 
@@ -77,8 +78,8 @@ static int suggest(void *cache, const struct dt_context *ctx, double *x, struct 
 {
     (void)cache;
     if (ctx->space->n > MAX_DIMENSIONS)
-        return dt_fail(e, "sobol searches at most %d parameters, here are %zu; use bayes or random", MAX_DIMENSIONS,
-                       ctx->space->n);
+        return dt_fail(e, "sobol searches at most %d parameters, here are %zu; use bayes or random",
+                       MAX_DIMENSIONS, ctx->space->n);
     struct sequence s = sequence_new(ctx);
     const char *why = NULL;
     int rc = -1;
@@ -91,7 +92,9 @@ static int suggest(void *cache, const struct dt_context *ctx, double *x, struct 
     }
     sequence_free(&s);
     if (rc < 0)
-        dt_fail(e, "%d points of Sobol's sequence were all excluded or tried, the last by \"%s\"; loosen the constraints",
+        dt_fail(e,
+                "%d points of Sobol's sequence were all excluded or tried, the last by \"%s\"; "
+                "loosen the constraints",
                 MAX_DRAWS, why ? why : "already tried");
     return rc;
 }
