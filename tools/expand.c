@@ -1,6 +1,7 @@
 #include "tools/tools.h"
 
 #include <getopt.h>
+#include <slurm/slurm.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -98,6 +99,8 @@ int cmd_expand(int argc, char **argv)
     struct dt_submission *submission = NULL;
     struct dt_setup *s = NULL;
     char *text = NULL;
+    if (!cluster_file)
+        slurm_init(NULL);
     bool ok = !cluster_file || (cluster = read_cluster(cluster_file, &e)) != NULL;
     if (ok && (submission = dt_submission_read(sbatch.v, environ, STDIN_FILENO, NULL, &e)))
         s = dt_setup_new(submission, NULL, cluster, &e);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <slurm/slurm.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -51,6 +52,8 @@ static int prepare(char **sbatch_argv, const char *sbatch, const char *cluster_f
     struct dt_cluster *cluster = NULL;
     if (cluster_file && !(cluster = read_cluster(cluster_file, e)))
         return -1;
+    if (!cluster)
+        slurm_init(NULL);
     struct dt_submission *submission =
         dt_submission_read(sbatch_argv, environ, STDIN_FILENO, sbatch, e);
     if (!submission) {

@@ -51,7 +51,7 @@ struct dt_backend *dt_backend_slurm(const struct dt_slurm_config *config);
  * *why likewise; -1 error. Caller frees *why. */
 int dt_slurm_submit(const char *sbatch, const char *path, const struct dt_strv *args, uint32_t *job,
                     char **why, struct dt_error *e);
-/* The nodes that the submission may use. NULL, with an error, where slurmctld does not answer or the
+/* slurm_init() must have been called. The nodes that the submission may use. NULL, with an error, where slurmctld does not answer or the
  * partition does not exist. */
 struct dt_cluster *dt_slurm_cluster(const struct dt_submission *s, struct dt_error *e);
 
