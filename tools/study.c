@@ -13,8 +13,8 @@
 static volatile int told_to_end; /* the signal, 0 while there is none */
 static int wake_pipe[2] = {-1, -1};
 
-/* May run in any thread (OpenBLAS has its own), so a signal does not interrupt the tuner's wait by
- * itself. */
+/* May run in any thread that a library has started, so a signal does not interrupt the tuner's wait
+ * by itself. */
 static void on_signal(int sig)
 {
     int saved = errno;

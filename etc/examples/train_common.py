@@ -55,6 +55,7 @@ CPUS = os.environ.get("DT_CPUS") or os.environ.get("SLURM_CPUS_PER_TASK") or "1"
 os.environ["OMP_NUM_THREADS"] = CPUS
 # Some builds of torch print notices when an RPC program ends; what matters is raised as well.
 os.environ.setdefault("GLOG_minloglevel", "2")
+os.environ.setdefault("USE_LIBUV", "0")  # for PyTorch's own rendezvous; see below
 
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
@@ -139,8 +140,11 @@ class Task:
             self._use_loopback()
             wait = timedelta(seconds=self.args.start_timeout)
             with peers(f"meeting the other {self.world - 1} tasks at {self.address}:{self.port}"):
+                # Debian's PyTorch 2 would use libuv by itself, but is built without.
+                known = dist.TCPStore.__init__.__doc__ or ""
+                plain = {"use_libuv": False} if "use_libuv" in known else {}
                 self.store = dist.TCPStore(self.address, self.port, self.world, self.rank == 0,
-                                           timeout=wait, multi_tenant=True)
+                                           timeout=wait, multi_tenant=True, **plain)
                 self.store.set(f"role{self.rank}", self.role)
                 self.roles = [self.store.get(f"role{r}").decode() for r in range(self.world)]
         if "worker" not in self.roles:

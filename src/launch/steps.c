@@ -90,7 +90,6 @@ void dt_step_argv(const struct dt_launch_plan *p, size_t role, const char *srun,
     if (p->het)
         dt_strv_addf(out, "--het-group=%d", r->group);
     dt_strv_addf(out, "--job-name=%s", r->name);
-    dt_strv_addf(out, "--nodes=%d", nodes_of(p, role));
     dt_strv_addf(out, "--ntasks=%d", r->count);
     dt_strv_addf(out, "--cpus-per-task=%d", r->cpus);
     dt_strv_add(out, "--distribution=arbitrary");
@@ -234,10 +233,13 @@ static int start_step(struct run *r, size_t role, const char *srun, const struct
 {
     struct dt_strv argv = DT_STRV_INIT, env = DT_STRV_INIT;
     char *hosts = write_hosts(r->p, role, r->number, e);
+    char *nodes = dt_xasprintf("%d", nodes_of(r->p, role));
     int rc = -1;
     if (hosts) {
         dt_step_environ(environ, &env);
         dt_launch_setenv(&env, "SLURM_HOSTFILE", hosts);
+        /* newer versions refuse --nodes beside an arbitrary distribution, but take this */
+        dt_launch_setenv(&env, "SLURM_NNODES", nodes);
         dt_step_argv(r->p, role, srun, s, self, launch, program, &argv);
         r->steps[role].background = r->p->roles[role].background;
         rc = spawn_step(&r->steps[role], argv.v, env.v, e);
@@ -245,6 +247,7 @@ static int start_step(struct run *r, size_t role, const char *srun, const struct
     dt_strv_free(&argv);
     dt_strv_free(&env);
     free(hosts);
+    free(nodes);
     return rc;
 }
 

@@ -76,3 +76,11 @@ void dt_encode(const struct dt_encoding *e, const double *x, double *out)
             out[a->column + j] = p->values[j] == x[i] ? sqrt(0.5) : 0;
     }
 }
+
+double dt_distance2(const struct dt_kernel *k, const double *a, const double *b)
+{
+    double d = 0;
+    for (size_t c = 0; c < k->columns; c++)
+        d += (a[c] - b[c]) * (a[c] - b[c]);
+    return d;
+}

@@ -26,5 +26,7 @@ struct dt_encoding *dt_encoding_new(const struct dt_space *space);
 void dt_encoding_free(struct dt_encoding *e);
 /* out: e->kernel.columns values. A parameter that is NaN lies in the middle of its axis. */
 void dt_encode(const struct dt_encoding *e, const double *x, double *out);
+/* Squared distance of two encoded points. */
+double dt_distance2(const struct dt_kernel *k, const double *a, const double *b);
 
 #endif

@@ -10,29 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define START 3          /* space-filling configurations */
-#define START_DRAWS 20   /* of so many random ones the farthest from all others is taken */
-#define LEARN_FROM 2     /* finished ones that a model needs */
-#define KNOWN_MAX 256    /* observations in the model */
-#define SCREEN_KNOWN 64  /* where both are larger: a model of so many observations ... */
+#define START 3         /* space-filling configurations */
+#define START_DRAWS 20  /* of so many random ones the farthest from all others is taken */
+#define LEARN_FROM 2    /* finished ones that a model needs */
+#define KNOWN_MAX 256   /* observations in the model */
+#define SCREEN_KNOWN 64 /* where both are larger: a model of so many observations ... */
 #define SCREEN_POOL 500 /* ... picks so many points for the model of all */
-#define TIE 0.01         /* a score, a logarithm, that is no difference */
+#define TIE 0.01        /* a score, a logarithm, that is no difference */
 
 /* ---- the start ---- */
-
-static double distance(const struct dt_kernel *k, const double *a, const double *b)
-{
-    double d = 0;
-    for (size_t c = 0; c < k->columns; c++)
-        d += (a[c] - b[c]) * (a[c] - b[c]);
-    return d;
-}
 
 static double nearest(const struct dt_kernel *k, const struct dt_points *p, const double *x)
 {
     double least = INFINITY;
     for (size_t i = 0; i < p->n; i++)
-        least = fmin(least, distance(k, p->x + i * k->columns, x));
+        least = fmin(least, dt_distance2(k, p->x + i * k->columns, x));
     return least;
 }
 
@@ -63,7 +55,7 @@ static size_t fill(const struct dt_observed *o, const struct dt_pool *pool, gsl_
         double far = fmin(nearest(k, &o->known, x),
                           fmin(nearest(k, &o->pending, x), nearest(k, &o->failed, x)));
         if (tried == 0)
-            far = -distance(k, x, middle);
+            far = -dt_distance2(k, x, middle);
         far *= dt_exp(log_chance[j]);
         if (far > farthest) {
             farthest = far;

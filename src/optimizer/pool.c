@@ -35,14 +35,6 @@ void dt_pool_free(struct dt_pool *p)
 
 /* ---- enumerated ---- */
 
-static double distance(const struct dt_kernel *k, const double *a, const double *b)
-{
-    double d = 0;
-    for (size_t c = 0; c < k->columns; c++)
-        d += (a[c] - b[c]) * (a[c] - b[c]);
-    return d;
-}
-
 static const double *best_known(const struct dt_observed *o)
 {
     size_t best = 0;
@@ -62,7 +54,7 @@ static void prefer_near(const double **raw, size_t n, const struct dt_observed *
     size_t *order = dt_xcalloc(n, sizeof(*order)), half = best ? POOL_MAX / 2 : 0;
     for (size_t i = 0; i < n && best; i++) {
         dt_encode(o->encoding, raw[i], x);
-        far[i] = distance(k, x, best);
+        far[i] = dt_distance2(k, x, best);
     }
     memcpy(old, raw, n * sizeof(*old));
     gsl_sort_index(order, far, 1, n);

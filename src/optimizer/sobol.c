@@ -58,10 +58,8 @@ static int snap(const struct dt_context *ctx, double *x)
     const double *found = NULL;
     dt_encode(e, x, at);
     for (size_t i = 0; i < s->npoints; i++) {
-        double d = 0;
         dt_encode(e, s->points + i * s->n, point);
-        for (size_t c = 0; c < columns; c++)
-            d += (point[c] - at[c]) * (point[c] - at[c]);
+        double d = dt_distance2(&e->kernel, point, at);
         if (d < least && !dt_context_tried(ctx, s->points + i * s->n)) {
             least = d;
             found = s->points + i * s->n;

@@ -190,11 +190,11 @@ static void test_step_argv(void **state)
     (void)state;
     char *ps = step(env, 0, NULL);
     assert_string_equal(ps,
-                        "srun|--job-name=ps|--nodes=1|--ntasks=1|--cpus-per-task=1|"
+                        "srun|--job-name=ps|--ntasks=1|--cpus-per-task=1|"
                         "--distribution=arbitrary|--exact|--mem=0|--gpus=0|--kill-on-bad-exit=1|"
                         "--wait=0|--input=all|/dt-launch|--task|ps|{}|prog|a b");
     char *worker = step(env, 1, (const char *[]){"--mpi=pmi2", NULL});
-    assert_string_equal(worker, "srun|--job-name=worker|--nodes=2|--ntasks=3|--cpus-per-task=2|"
+    assert_string_equal(worker, "srun|--job-name=worker|--ntasks=3|--cpus-per-task=2|"
                                 "--distribution=arbitrary|--exact|--mem=0|--kill-on-bad-exit=1|"
                                 "--wait=0|--mpi=pmi2|/dt-launch|--task|worker|{}|prog|a b");
     free(ps);
