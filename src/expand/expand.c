@@ -2,7 +2,6 @@
 #include "expand/carrier.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,10 +34,8 @@ static void putf(struct header *h, const char *name, const char *fmt, ...) DT_PR
 static void putf(struct header *h, const char *name, const char *fmt, ...)
 {
     va_list ap;
-    char *value = NULL;
     va_start(ap, fmt);
-    if (vasprintf(&value, fmt, ap) < 0)
-        abort();
+    char *value = dt_xvasprintf(fmt, ap);
     va_end(ap);
     put(h, name, value);
     free(value);

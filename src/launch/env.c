@@ -1,7 +1,6 @@
 #include "launch/launch.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,10 +9,8 @@ static void setf(struct dt_strv *env, const char *name, const char *fmt, ...) DT
 static void setf(struct dt_strv *env, const char *name, const char *fmt, ...)
 {
     va_list ap;
-    char *value = NULL;
     va_start(ap, fmt);
-    if (vasprintf(&value, fmt, ap) < 0)
-        abort();
+    char *value = dt_xvasprintf(fmt, ap);
     va_end(ap);
     dt_launch_setenv(env, name, value);
     free(value);

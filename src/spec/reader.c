@@ -1,7 +1,6 @@
 /* Reading JSON with types checked and places named. */
 #include "spec/spec_private.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,10 +28,8 @@ int dt_spec_fail(const struct dt_place *p, struct dt_error *e, const char *fmt, 
 {
     struct dt_buf b = DT_BUF_INIT;
     va_list ap;
-    char *message = NULL;
     va_start(ap, fmt);
-    if (vasprintf(&message, fmt, ap) < 0)
-        abort();
+    char *message = dt_xvasprintf(fmt, ap);
     va_end(ap);
     dt_spec_place_text(p, &b);
     for (size_t i = 0; p->name && p->path[i]; i++)

@@ -1,6 +1,5 @@
 #include "util/util.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,13 +26,10 @@ void dt_buf_add(struct dt_buf *b, const char *s)
 void dt_buf_addf(struct dt_buf *b, const char *fmt, ...)
 {
     va_list ap;
-    char *s = NULL;
     va_start(ap, fmt);
-    int n = vasprintf(&s, fmt, ap);
+    char *s = dt_xvasprintf(fmt, ap);
     va_end(ap);
-    if (n < 0)
-        abort();
-    dt_buf_addn(b, s, (size_t)n);
+    dt_buf_add(b, s);
     free(s);
 }
 

@@ -1,14 +1,11 @@
 #include "util/util.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 
 /* An error is one line, whatever the user's words hold. */
 static char *format(const char *fmt, va_list ap)
 {
-    char *text = NULL;
-    if (vasprintf(&text, fmt, ap) < 0)
-        abort();
+    char *text = dt_xvasprintf(fmt, ap);
     for (char *p = text; *p; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             *p = '?';

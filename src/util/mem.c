@@ -1,6 +1,5 @@
 #include "util/util.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,12 +32,17 @@ char *dt_xstrndup(const char *s, size_t n)
     return checked(strndup(s, n));
 }
 
+char *dt_xvasprintf(const char *fmt, va_list ap)
+{
+    char *s = NULL;
+    return checked(vasprintf(&s, fmt, ap) < 0 ? NULL : s);
+}
+
 char *dt_xasprintf(const char *fmt, ...)
 {
     va_list ap;
-    char *s = NULL;
     va_start(ap, fmt);
-    int n = vasprintf(&s, fmt, ap);
+    char *s = dt_xvasprintf(fmt, ap);
     va_end(ap);
-    return checked(n < 0 ? NULL : s);
+    return s;
 }

@@ -1,6 +1,5 @@
 #include "util/util.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,13 +18,9 @@ void dt_strv_add(struct dt_strv *l, const char *s)
 void dt_strv_addf(struct dt_strv *l, const char *fmt, ...)
 {
     va_list ap;
-    char *s = NULL;
     va_start(ap, fmt);
-    int n = vasprintf(&s, fmt, ap);
+    dt_strv_take(l, dt_xvasprintf(fmt, ap));
     va_end(ap);
-    if (n < 0)
-        abort();
-    dt_strv_take(l, s);
 }
 
 void dt_strv_addv(struct dt_strv *l, char *const *v)

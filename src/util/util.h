@@ -12,6 +12,7 @@
 #define DT_UTIL_H
 
 #include <json-c/json.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +40,7 @@ void *dt_xrealloc(void *p, size_t n, size_t size);
 char *dt_xstrdup(const char *s);
 char *dt_xstrndup(const char *s, size_t n);
 char *dt_xasprintf(const char *fmt, ...) DT_PRINTF(1, 2);
+char *dt_xvasprintf(const char *fmt, va_list ap) DT_PRINTF(1, 0);
 
 /* ---- growing string (buf.c) ---- */
 
