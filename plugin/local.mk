@@ -2,8 +2,7 @@
 # all of Slurm). They never get the sanitizers' flags: a program built without cannot load such a plugin.
 slurmplugin_LTLIBRARIES = spank_dt_tune.la job_submit_dt_tune.la
 EXTRA_DIST += \
-	plugin/compat.h plugin/names.h plugin/options.h plugin/spank.map plugin/job_submit.map \
-	etc/plugstack.conf.d/dt-tune.conf
+	plugin/compat.h plugin/names.h plugin/options.h plugin/spank.map plugin/job_submit.map
 
 PLUGIN_LDFLAGS = -module -avoid-version -shared
 
@@ -17,3 +16,9 @@ job_submit_dt_tune_la_SOURCES = plugin/job_submit_dt_tune.c src/expand/carrier.c
 job_submit_dt_tune_la_CFLAGS = $(DT_CFLAGS)
 job_submit_dt_tune_la_LDFLAGS = $(PLUGIN_LDFLAGS) -Wl,--version-script=$(srcdir)/plugin/job_submit.map
 EXTRA_job_submit_dt_tune_la_DEPENDENCIES = plugin/job_submit.map
+
+# Slurm loads the .so alone; libtool's own notes are of no use in its folder.
+install-exec-hook:
+	rm -f "$(DESTDIR)$(slurmplugindir)/spank_dt_tune.la" "$(DESTDIR)$(slurmplugindir)/job_submit_dt_tune.la"
+uninstall-hook:
+	rm -f "$(DESTDIR)$(slurmplugindir)/spank_dt_tune.so" "$(DESTDIR)$(slurmplugindir)/job_submit_dt_tune.so"

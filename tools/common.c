@@ -1,13 +1,28 @@
 #include "tools/tools.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int fail_with(struct dt_error *e, int code)
 {
     fprintf(stderr, "dt-tune: %s\n", e->text ? e->text : "unknown error");
     dt_error_clear(e);
     return code;
+}
+
+int check_folder(const struct dt_setup *s, struct dt_error *e)
+{
+    const char *dir = s->resume ? s->resume : ".";
+    if (access(dir, W_OK) == 0)
+        return 0;
+    int code = errno;
+    char *path = realpath(dir, NULL);
+    dt_fail(e, "%s: the study's records cannot be written there: %s; submit from a folder of yours",
+            path ? path : dir, strerror(code));
+    free(path);
+    return -1;
 }
 
 void print_warnings(const struct dt_submission *s)
@@ -26,6 +41,29 @@ struct dt_cluster *read_cluster(const char *path, struct dt_error *e)
     json_object_put(o);
     free(text);
     return c;
+}
+
+static void add_word(struct dt_buf *b, const char *word)
+{
+    bool plain =
+        *word &&
+        strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,/:@%") ==
+            strlen(word);
+    dt_buf_add(b, plain ? "" : "'");
+    for (; *word; word++)
+        dt_buf_addf(b, *word == '\'' ? "'\\''" : "%c", *word);
+    dt_buf_add(b, plain ? "" : "'");
+}
+
+char *command_text(const char *path, const struct dt_submission *s)
+{
+    struct dt_buf b = DT_BUF_INIT;
+    add_word(&b, path);
+    for (size_t i = 0; s && i < s->args.n; i++) {
+        dt_buf_add(&b, " ");
+        add_word(&b, s->args.v[i]);
+    }
+    return dt_buf_take(&b);
 }
 
 char *sibling(const char *name, struct dt_error *e)

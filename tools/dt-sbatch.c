@@ -216,7 +216,13 @@ static int submit(char **argv, const char *sbatch, struct dt_error *e)
         return -1;
     if (tune && here && !dry)
         return run_here(s);
-    int rc = dry ? print_dry_run(s, e) : tune ? submit_tuning_job(s, e) : submit_config(s, e);
+    int rc = -1;
+    if (dry)
+        rc = print_dry_run(s, e);
+    else if (!tune)
+        rc = submit_config(s, e);
+    else if (check_folder(s, e) == 0)
+        rc = submit_tuning_job(s, e);
     dt_setup_free(s);
     return rc;
 }

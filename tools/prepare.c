@@ -65,7 +65,7 @@ static int prepare(char **sbatch_argv, const char *sbatch, const char *cluster_f
     if (!s)
         return -1;
     bool dry = dt_submission_get(submission, "dt-dry-run") != NULL;
-    int rc = dry ? print_dry_run(s, e) : write_study(s, fd, e);
+    int rc = dry ? print_dry_run(s, e) : check_folder(s, e) == 0 ? write_study(s, fd, e) : -1;
     dt_setup_free(s);
     return rc;
 }

@@ -41,6 +41,8 @@ static char *find_dir(const char *what, struct dt_error *e)
 {
     struct stat st;
     char *dir = stat(what, &st) == 0 ? dt_xstrdup(what) : dt_xasprintf("dt-tune-%s", what);
+    for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--)
+        dir[n - 1] = '\0';
     if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode)) {
         dt_fail(e, "report: there is neither a study's folder %s nor %s here", what, dir);
         free(dir);
@@ -60,11 +62,13 @@ static void print(const struct loaded *l, const char *dir, const char *format)
         json_object_put(o);
     } else {
         char *best = dt_xasprintf("%s/best.sh", dir);
+        char *command = command_text(best, l->setup->submission);
         struct stat st;
-        dt_report_intro(stdout, l->setup, l->name, dir);
+        dt_report_intro(stdout, l->setup, l->study, l->name, dir);
         dt_report_trials(stdout, l->study);
-        dt_report_final(stdout, l->study, stat(best, &st) == 0 ? best : NULL);
+        dt_report_final(stdout, l->study, stat(best, &st) == 0 ? command : NULL);
         free(best);
+        free(command);
     }
 }
 

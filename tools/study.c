@@ -212,21 +212,23 @@ static char *best_command(const char *dir, const struct dt_setup *s)
     char *cwd = s->resume ? NULL : getcwd(NULL, 0);
     size_t n = cwd ? strlen(cwd) : 0;
     bool below = n && strncmp(dir, cwd, n) == 0 && dir[n] == '/';
-    struct dt_buf b = DT_BUF_INIT;
-    dt_buf_addf(&b, "%s/best.sh", below ? dir + n + 1 : dir);
-    for (size_t i = 0; i < s->submission->args.n; i++) {
-        const char *a = s->submission->args.v[i];
-        bool plain =
-            *a &&
-            strspn(a, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,/:@%") ==
-                strlen(a);
-        dt_buf_add(&b, plain ? " " : " '");
-        for (; *a; a++)
-            dt_buf_addf(&b, *a == '\'' ? "'\\''" : "%c", *a);
-        dt_buf_add(&b, plain ? "" : "'");
-    }
+    char *path = dt_xasprintf("%s/best.sh", below ? dir + n + 1 : dir);
+    char *text = command_text(path, s->submission);
+    free(path);
     free(cwd);
-    return dt_buf_take(&b);
+    return text;
+}
+
+/* The study's script has to be named, but is not read: the study has its own. */
+static void print_how_to_resume(const char *dir, bool here)
+{
+    char *script = dt_xasprintf("%s/script", dir), *folder = command_text(dir, NULL);
+    char *file = command_text(script, NULL);
+    printf("go on with: %s --dt-tune --dt-resume=%s %s\n", here ? "dt-sbatch --here" : "sbatch",
+           folder, file);
+    free(script);
+    free(folder);
+    free(file);
 }
 
 static void on_event(void *arg, const struct dt_study *s, const struct dt_event *ev)
@@ -252,14 +254,14 @@ static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journa
                                      .wake_fd = wake_pipe[0]};
     struct dt_backend *b = launch ? dt_backend_slurm(&config) : NULL;
     struct dt_reporter reporter = {on_event, stdout};
-    dt_report_intro(stdout, s, name, dir);
+    dt_report_intro(stdout, s, study, name, dir);
     int rc = b ? dt_study_run(study, b, j, &reporter, limits, &told_to_end, e) : -1;
     if (rc >= 0 && write_best(dir, s, study, e) < 0)
         rc = -1;
     char *best = best_command(dir, s);
-    dt_report_final(stdout, study, best);
+    dt_report_final(stdout, study, rc >= 0 ? best : NULL);
     if (rc == 1)
-        printf("go on with: sbatch --dt-tune --dt-resume=%s %s/script\n", dir, dir);
+        print_how_to_resume(dir, tuner_job == 0);
     free(best);
     dt_backend_free(b);
     free(launch);

@@ -19,6 +19,8 @@ int cmd_run(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
 int cmd_suggest(int argc, char **argv);
 
+/* Records go to the folder of the submission, or of the study that is resumed: it must be writable. */
+int check_folder(const struct dt_setup *s, struct dt_error *e);
 /* What sbatch accepts and the user hardly meant, one line each, on stderr. */
 void print_warnings(const struct dt_submission *s);
 /* A cluster described in a JSON file, for commands that must not ask Slurm. */
@@ -30,6 +32,8 @@ int print_dry_run(const struct dt_setup *s, struct dt_error *e);
 /* Runs a study to its report. `study`: its name; `dir`: its absolute folder; `tuner_job`: 0 in the foreground.
  * Takes the setup over. Returns an exit code. */
 int run_study(struct dt_setup *s, const char *study, const char *dir, uint32_t tuner_job);
+/* PATH and the arguments of the submission, as one types them in a shell. Caller frees. */
+char *command_text(const char *path, const struct dt_submission *s);
 /* The path of a program that lies beside this one. Caller frees. */
 char *sibling(const char *name, struct dt_error *e);
 

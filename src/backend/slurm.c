@@ -23,7 +23,8 @@
 #define AGAIN                                                                                      \
     2.0 /* pause before a cancellation is asked for again, or a run that still ends is looked at   \
          */
-#define SWEEPS 15  /* how often the last look for what is left is repeated while slurmctld is away \
+#define SWEEPS                                                                                     \
+    15             /* how often the last look for what is left is repeated while slurmctld is away \
                     */
 #define DEFER 15.0 /* pause before a refused submission is tried again */
 
@@ -318,8 +319,13 @@ static enum dt_cause cause_of_state(uint32_t state, bool failed)
     return failed ? DT_CAUSE_EXIT : DT_CAUSE_OK;
 }
 
-static void emit_end(const struct dt_trial *t, const struct watch *w, const struct dt_records *r,
-                     const struct dt_slurm_job *job, const struct events *out)
+#define NOT_LAUNCHED                                                                               \
+    "the script ended well but started no servers: Slurm's own srun ran, as PATH was set anew (a " \
+    "login shell, a module) or srun has a path; call dt-launch instead of srun"
+
+static void emit_end(const struct slurm *b, const struct dt_trial *t, const struct watch *w,
+                     const struct dt_records *r, const struct dt_slurm_job *job,
+                     const struct events *out)
 {
     struct dt_event *ev = add_event(out, DT_EVENT_ENDED, t, dt_now());
     double start = r->started ? r->start : job ? job->start : NAN;
@@ -340,7 +346,11 @@ static void emit_end(const struct dt_trial *t, const struct watch *w, const stru
         ev->run_s = end - start;
     }
     ev->billing = job ? job->billing : w->billing;
-    if (r->failed)
+    bool servers = dt_space_value(b->c.space, t->x, "ps", 0) > 0;
+    if (ev->cause == DT_CAUSE_OK && servers && r->ended && isnan(r->launch)) {
+        ev->cause = DT_CAUSE_NOT_LAUNCHED; /* whatever it measured was not this configuration */
+        ev->text = dt_xstrdup(NOT_LAUNCHED);
+    } else if (r->failed)
         ev->text = dt_xstrdup(r->failed);
     else if (job && job->reason)
         ev->text = dt_xstrdup(job->reason);
@@ -410,7 +420,7 @@ static bool look_at(struct slurm *b, const struct dt_trial *t, const struct dt_s
             read_metrics(b, t, w, true, out);
         if (job && job->never)
             dt_slurm_cancel(t->job, NULL);
-        emit_end(t, w, &r, job, out);
+        emit_end(b, t, w, &r, job, out);
     } else if (w->over_since > 0) {
         b->next_poll = fmin(b->next_poll, dt_monotonic() + 0.1);
     }

@@ -89,6 +89,15 @@ static void add_layout(struct dt_param *p, bool packed)
     p->values[1] = 1;
 }
 
+/* Is it a number of the DT configuration that would be passed over? */
+static bool is_missing(const char *column, const struct dt_param *params, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(params[i].name, column) == 0)
+            return false;
+    return dt_spec_is_dt_name(column);
+}
+
 /* The rows of a file whose columns are the parameters; *rows is owned by the caller. */
 static int read_candidates(const char *path, const struct dt_param *params, size_t n, double **rows,
                            size_t *nrows, struct dt_error *e)
@@ -97,6 +106,10 @@ static int read_candidates(const char *path, const struct dt_param *params, size
     int rc = t ? 0 : -1;
     *nrows = t ? t->nrows : 0;
     *rows = dt_xcalloc(*nrows * n, sizeof(double));
+    for (size_t c = 0; t && c < t->columns.n && rc == 0; c++)
+        if (is_missing(t->columns.v[c], params, n))
+            rc = dt_fail(e, "%s: column \"%s\" needs its domain under \"dt\" in SPEC", path,
+                         t->columns.v[c]);
     for (size_t i = 0; i < n && rc == 0; i++) {
         int column = dt_table_column(t, params[i].name, e);
         rc = column < 0 ? dt_fail_at(e, "%s", path) : 0;

@@ -66,8 +66,8 @@ int dt_tuner_gone_main(int argc, char **argv)
     return gone ? 0 : 1;
 }
 
-/* The tuning job that looks after the study now: a resumed study has another. The tuner keeps it in the study's folder,
- * two levels above the trial's. */
+/* The tuning job that looks after the study now: a resumed study has another. The tuner keeps it in
+ * the study's folder, two levels above the trial's. */
 static int64_t tuner_now(const struct batch *b)
 {
     char *path = dt_xasprintf("%s/../../tuner.json", b->dir);
@@ -210,7 +210,7 @@ static int total_tasks(struct json_object *plan)
 static void make_environment(struct batch *b)
 {
     const char *path = getenv("PATH"), *restarts = getenv("SLURM_RESTART_COUNT");
-    const char *ntasks = getenv("SLURM_NTASKS");
+    const char *ntasks = getenv("SLURM_NTASKS"), *job = getenv("SLURM_JOB_ID");
     char tasks[32],
         *with_bin = dt_xasprintf("%s/bin:%s", b->dir, path ? path : "/usr/local/bin:/usr/bin:/bin");
     dt_strv_addv(&b->env, environ);
@@ -219,6 +219,8 @@ static void make_environment(struct batch *b)
     json_object_object_add(b->plan, "dir", json_object_new_string(b->dir));
     char *plan = dt_json_text(b->plan);
     dt_launch_setenv(&b->env, "DT_PLAN", plan);
+    /* a job that the script submits inherits all this, but is no part of the trial */
+    dt_launch_setenv(&b->env, "DT_PLAN_JOB", job ? job : "");
     /* so that `srun -n $SLURM_NTASKS` means all tasks, in every layout */
     snprintf(tasks, sizeof(tasks), "%d", total_tasks(b->plan));
     dt_launch_setenv(&b->env, "DT_SLURM_NTASKS", ntasks ? ntasks : "");

@@ -225,6 +225,18 @@ static bool means_all(const struct counts *c, const int *counts, size_t n, int n
     return false;
 }
 
+/* What an mpirun starts by srun on every node, whatever the number of tasks. */
+static bool is_mpi_daemon(const char *program)
+{
+    static const char *const names[] = {"hydra_pmi_proxy", "hydra_bstrap_proxy", "pmi_proxy",
+                                        "orted", "prted"};
+    const char *slash = strrchr(program, '/');
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (strcmp(slash ? slash + 1 : program, names[i]) == 0)
+            return true;
+    return false;
+}
+
 void dt_shim_parse(int argc, char **argv, const int *counts, size_t n_counts, int nodes,
                    struct dt_shim *s)
 {
@@ -248,7 +260,7 @@ void dt_shim_parse(int argc, char **argv, const int *counts, size_t n_counts, in
     const char *slash = strrchr(argv[0], '/');
     bool is_srun = strcmp(slash ? slash + 1 : argv[0], "srun") == 0;
     for (int k = i; k < argc && is_srun; k++)
-        if (strcmp(argv[k], ":") == 0)
+        if (strcmp(argv[k], ":") == 0 || (k == i && is_mpi_daemon(argv[k])))
             s->kind = DT_SHIM_REAL;
 }
 
@@ -304,9 +316,21 @@ static int start_roles(struct dt_launch_plan *p, int argc, char **argv, bool as_
     return rc;
 }
 
+/* A job that was submitted from within a trial has the trial's environment, but is none. */
+static void leave_other_trial(void)
+{
+    const char *ours = getenv("DT_PLAN_JOB"), *job = getenv("SLURM_JOB_ID");
+    if (!ours || (job && strcmp(ours, job) == 0))
+        return;
+    unsetenv("DT_PLAN");
+    unsetenv("DT_PLAN_JOB");
+    unsetenv("DT_SLURM_NTASKS");
+}
+
 int dt_shim_main(int argc, char **argv, bool as_srun)
 {
     struct dt_error e = DT_ERROR_INIT;
+    leave_other_trial();
     char *self = dt_self_exe(&e), *srun = self ? dt_find_program("srun", self) : NULL;
     int rc = -1;
     if (!self || !srun) {

@@ -6,7 +6,8 @@
 
 const char *const dt_status_names[] = {"pending", "ok", "failed", "censored", "void"};
 
-static const struct dt_optimizer_ops *const algorithms[] = {&dt_bayes, &dt_random, &dt_sobol, &dt_grid};
+static const struct dt_optimizer_ops *const algorithms[] = {&dt_bayes, &dt_random, &dt_sobol,
+                                                            &dt_grid};
 
 struct dt_optimizer {
     const struct dt_optimizer_ops *ops;

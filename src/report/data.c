@@ -39,20 +39,15 @@ struct json_object *dt_report_json(const struct dt_study *s, const char *name)
     struct json_object *o = json_object_new_object(), *trials = json_object_new_array();
     const struct dt_trial *best = dt_study_best(s), *base = dt_study_baseline(s);
     char *objective = dt_spec_objective_text(s->spec);
-    double run = 0, wait = 0, billed = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct dt_trial *t = &s->trials[i];
-        json_object_array_add(trials, trial_json(s, t));
-        run += isfinite(t->run_s) ? t->run_s : 0;
-        wait += isfinite(t->wait_s) ? t->wait_s : 0;
-        billed += isfinite(t->run_s * t->billing) ? t->run_s * t->billing : 0;
-    }
+    struct dt_cost spent = dt_study_cost(s);
+    for (size_t i = 0; i < s->n; i++)
+        json_object_array_add(trials, trial_json(s, &s->trials[i]));
     struct json_object *cost = json_object_new_object();
     json_object_object_add(cost, "trials", json_object_new_int64((int64_t)s->n));
     add_number(cost, "elapsed_s", dt_study_elapsed(s));
-    add_number(cost, "run_s", run);
-    add_number(cost, "queue_s", wait);
-    add_number(cost, "billed_s", billed);
+    add_number(cost, "run_s", spent.run_s);
+    add_number(cost, "queue_s", spent.wait_s);
+    add_number(cost, "billed_s", spent.billed_s);
     json_object_object_add(o, "version", json_object_new_int(1));
     json_object_object_add(o, "study", json_object_new_string(name));
     json_object_object_add(o, "objective", json_object_new_string(objective));
@@ -73,6 +68,16 @@ struct json_object *dt_report_json(const struct dt_study *s, const char *name)
     return o;
 }
 
+static void print_cell(FILE *f, const char *text)
+{
+    bool quoted = strpbrk(text, ",\"\r\n") != NULL;
+    fputs(quoted ? ",\"" : ",", f);
+    for (; *text; text++)
+        fprintf(f, *text == '"' ? "\"\"" : "%c", *text);
+    if (quoted)
+        fputc('"', f);
+}
+
 void dt_report_csv(FILE *f, const struct dt_study *s)
 {
     fputs("trial", f);
@@ -86,7 +91,7 @@ void dt_report_csv(FILE *f, const struct dt_study *s)
         for (size_t j = 0; j < s->space->n; j++) {
             char *text =
                 isnan(t->x[j]) ? dt_xstrdup("") : dt_param_text(&s->space->params[j], t->x[j]);
-            fprintf(f, strpbrk(text, ",\"\n") ? ",\"%s\"" : ",%s", text);
+            print_cell(f, text);
             free(text);
         }
         fprintf(f, ",%s,%s", dt_status_names[t->status],

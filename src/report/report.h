@@ -5,13 +5,14 @@
 #include "tuner/setup.h"
 #include "tuner/tuner.h"
 
-/* What will be searched. */
-void dt_report_intro(FILE *f, const struct dt_setup *setup, const char *study, const char *dir);
+/* What is searched, and how; `name` is the study's. */
+void dt_report_intro(FILE *f, const struct dt_setup *setup, const struct dt_study *s,
+                     const char *name, const char *dir);
 /* The line that an event is worth, if any. */
 void dt_report_event(FILE *f, const struct dt_study *s, const struct dt_event *ev);
-/* The lines of all trials that ended. */
+/* The lines of all trials that ended, in that order. */
 void dt_report_trials(FILE *f, const struct dt_study *s);
-/* Why it stopped, the best, the gain, the cost. `best_sh` (or NULL) is the path of the script to submit. */
+/* Why it stopped, the best, the gain, the cost. `best_sh` (or NULL) is the script to submit and its arguments. */
 void dt_report_final(FILE *f, const struct dt_study *s, const char *best_sh);
 
 /* {"version":1,"study":...,"objective":...,"stop_reason":...,"complete":bool,"best":{...},"submitted":{...},"gain":...,

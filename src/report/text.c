@@ -22,25 +22,38 @@ static char *seconds_text(double x)
     return isfinite(x) ? dt_xasprintf("%.1f s", x) : dt_xstrdup("-");
 }
 
-void dt_report_intro(FILE *f, const struct dt_setup *setup, const char *study, const char *dir)
+static void print_limits(FILE *f, const struct dt_study *s)
+{
+    const struct dt_stopping *st = &s->stopping;
+    fprintf(f,
+            "best improved by no more than %.3g %% over %zu configurations (from %zu on), or after "
+            "%zu",
+            100 * st->min_improve, st->window, st->min_configs, st->max_configs);
+    if (isfinite(st->deadline) && st->deadline > 0) {
+        char *deadline = dt_format_duration(st->deadline);
+        fprintf(f, ", or after a time of %s", deadline);
+        free(deadline);
+    }
+}
+
+void dt_report_intro(FILE *f, const struct dt_setup *setup, const struct dt_study *s,
+                     const char *name, const char *dir)
 {
     const struct dt_spec *spec = setup->spec;
     char *objective = dt_spec_objective_text(spec), *space = dt_space_describe(setup->space);
     char *submitted = dt_config_text(setup->space, setup->submitted);
-    fprintf(f, "dt-tune %s: study %s of %s, records in %s\n", DT_VERSION, study, setup->job.name,
+    fprintf(f, "dt-tune %s: study %s of %s, records in %s\n", DT_VERSION, name, setup->job.name,
             dir);
     fprintf(f, "objective: %s, search: %s (seed %lu), %zu trial%s at a time\n", objective,
-            spec->algorithm, (unsigned long)spec->seed, spec->parallel,
-            spec->parallel == 1 ? "" : "s");
+            spec->algorithm, (unsigned long)spec->seed, s->parallel, s->parallel == 1 ? "" : "s");
     fprintf(f, "as submitted: %s\n", submitted);
     fprintf(f, "search space:\n%s  %s\n", space, setup->why_layout);
     if (setup->cluster)
         fprintf(f, "cluster: partition %s, %zu nodes\n", setup->cluster->partition,
                 dt_cluster_nodes(setup->cluster));
-    fprintf(f,
-            "stops: best improved by no more than %.3g %% over %zu configurations (from %zu on), "
-            "or after %zu\n\n",
-            100 * spec->min_improve, spec->window, spec->min_configs, spec->max_configs);
+    fputs("stops: ", f);
+    print_limits(f, s);
+    fputs("\n\n", f);
     fprintf(f, "trial      queue        run  objective       best  configuration\n");
     fflush(f);
     free(objective);
@@ -57,12 +70,15 @@ static void print_lines_indented(FILE *f, const char *text)
     }
 }
 
-static void print_ended(FILE *f, const struct dt_study *s, const struct dt_trial *t)
+/* `best`: the best trial by then. */
+static void print_ended(FILE *f, const struct dt_study *s, const struct dt_trial *t,
+                        const struct dt_trial *best)
 {
-    const struct dt_trial *best = dt_study_best(s);
     char *wait = seconds_text(t->wait_s), *run = seconds_text(t->run_s);
-    char *value = value_text(s, t->value), *top = value_text(s, best ? best->value : NAN);
+    char *measured = value_text(s, t->value), *top = value_text(s, best ? best->value : NAN);
+    char *value = dt_xasprintf("%s%s", t->status == DT_STATUS_CENSORED ? "> " : "", measured);
     char *config = dt_config_text(s->space, t->x);
+    bool ours = t->cause == DT_CAUSE_STOPPED || t->cause == DT_CAUSE_INTERRUPTED;
     bool first = s->submitted && t->id == 1;
     fprintf(f, "%5d %10s %10s %10s %10s  %s%s%s", t->id, wait, run, value, top, config,
             first ? " (as submitted)" : "", best == t ? " *" : "");
@@ -76,10 +92,11 @@ static void print_ended(FILE *f, const struct dt_study *s, const struct dt_trial
         fprintf(f, "  %s: %s", t->status == DT_STATUS_FAILED ? "failed" : "ended",
                 dt_cause_names[t->cause]);
     fputc('\n', f);
-    if (t->cause != DT_CAUSE_OK && t->cause != DT_CAUSE_TARGET)
+    if (t->cause != DT_CAUSE_OK && t->cause != DT_CAUSE_TARGET && !ours)
         print_lines_indented(f, t->text);
     free(wait);
     free(run);
+    free(measured);
     free(value);
     free(top);
     free(config);
@@ -91,7 +108,7 @@ void dt_report_event(FILE *f, const struct dt_study *s, const struct dt_event *e
     switch (ev->kind) {
     case DT_EVENT_ENDED:
         if (t->state == DT_TRIAL_ENDED)
-            print_ended(f, s, t);
+            print_ended(f, s, t, dt_study_best(s));
         else
             fprintf(f, "%5d run %d ended (%s), no fault of the configuration: it is repeated\n",
                     t->id, ev->run, dt_cause_names[ev->cause]);
@@ -100,19 +117,15 @@ void dt_report_event(FILE *f, const struct dt_study *s, const struct dt_event *e
         fprintf(f, "%5d waits: %s\n", t->id, ev->text);
         break;
     case DT_EVENT_RESUMED:
-        fprintf(f, "resumed with %zu trials, %zu of them finished\n", s->n, s->nfinished);
+        fprintf(f, "resumed with %zu trials, %zu of them finished; %zu at a time, stops: ", s->n,
+                s->nfinished, s->parallel);
+        print_limits(f, s);
+        fputc('\n', f);
         break;
     default:
         return;
     }
     fflush(f);
-}
-
-void dt_report_trials(FILE *f, const struct dt_study *s)
-{
-    for (size_t i = 0; i < s->n; i++)
-        if (s->trials[i].state == DT_TRIAL_ENDED)
-            print_ended(f, s, &s->trials[i]);
 }
 
 static int by_value(const void *a, const void *b, void *arg)
@@ -122,6 +135,29 @@ static int by_value(const void *a, const void *b, void *arg)
                           *y = *(const struct dt_trial *const *)b;
     double d = s->spec->maximize ? y->value - x->value : x->value - y->value;
     return d < 0 ? -1 : d > 0 ? 1 : x->id - y->id;
+}
+
+static int by_end(const void *a, const void *b)
+{
+    const struct dt_trial *x = *(const struct dt_trial *const *)a,
+                          *y = *(const struct dt_trial *const *)b;
+    return x->t_ended < y->t_ended ? -1 : x->t_ended > y->t_ended ? 1 : x->id - y->id;
+}
+
+void dt_report_trials(FILE *f, const struct dt_study *s)
+{
+    const struct dt_trial **v = dt_xcalloc(s->n, sizeof(*v)), *best = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->trials[i].state == DT_TRIAL_ENDED)
+            v[n++] = &s->trials[i];
+    qsort(v, n, sizeof(*v), by_end);
+    for (size_t i = 0; i < n; i++) {
+        if (v[i]->status == DT_STATUS_OK && (!best || by_value(&v[i], &best, (void *)s) < 0))
+            best = v[i];
+        print_ended(f, s, v[i], best);
+    }
+    free(v);
 }
 
 #define TOP 5
@@ -163,32 +199,44 @@ static void print_gain(FILE *f, const struct dt_study *s)
     free(to);
 }
 
+static size_t count_status(const struct dt_study *s, enum dt_status status)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        n += s->trials[i].state == DT_TRIAL_ENDED && s->trials[i].status == status;
+    return n;
+}
+
 static void print_cost(FILE *f, const struct dt_study *s)
 {
-    double run = 0, wait = 0, billed = 0;
-    size_t failed = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct dt_trial *t = &s->trials[i];
-        run += isfinite(t->run_s) ? t->run_s : 0;
-        wait += isfinite(t->wait_s) ? t->wait_s : 0;
-        billed += isfinite(t->run_s * t->billing) ? t->run_s * t->billing : 0;
-        failed += t->state == DT_TRIAL_ENDED && t->status == DT_STATUS_FAILED;
-    }
-    char *all = dt_format_duration(dt_study_elapsed(s)), *running = dt_format_duration(run);
-    char *waiting = dt_format_duration(wait);
+    struct dt_cost cost = dt_study_cost(s);
+    char *all = dt_format_duration(dt_study_elapsed(s)), *running = dt_format_duration(cost.run_s);
+    char *waiting = dt_format_duration(cost.wait_s);
     fprintf(f,
-            "cost of the search: %zu trials (%zu failed) in %s; %s running, %s in the queue, %.0f "
+            "cost of the search: %zu trial%s (%zu failed) in %s; %s running, %s in the queue, %.0f "
             "billed seconds\n",
-            s->n, failed, all, running, waiting, billed);
+            s->n, s->n == 1 ? "" : "s", count_status(s, DT_STATUS_FAILED), all, running, waiting,
+            cost.billed_s);
     free(all);
     free(running);
     free(waiting);
 }
 
+static size_t count_ended(const struct dt_study *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        n += s->trials[i].state == DT_TRIAL_ENDED;
+    return n;
+}
+
 void dt_report_final(FILE *f, const struct dt_study *s, const char *best_sh)
 {
     const struct dt_trial *best = dt_study_best(s);
-    fprintf(f, "\nstopped: %s\n", s->stop_reason ? s->stop_reason : "not yet");
+    if (s->stop_reason)
+        fprintf(f, "\nstopped: %s\n", s->stop_reason);
+    else
+        fprintf(f, "\nnot finished: %zu of %zu trials ended so far\n", count_ended(s), s->n);
     if (best) {
         char *config = dt_config_text(s->space, best->x);
         print_top(f, s);
@@ -200,8 +248,9 @@ void dt_report_final(FILE *f, const struct dt_study *s, const char *best_sh)
             fprintf(f, "submit it with: sbatch %s\n", best_sh);
         free(config);
     } else {
-        fprintf(f, "no trial succeeded; the last lines of the first failures are above, all output "
-                   "is in trials/*/output.log\n");
+        if (count_status(s, DT_STATUS_FAILED) + count_status(s, DT_STATUS_CENSORED))
+            fprintf(f, "no trial succeeded; the last lines of the failures are above, all output "
+                       "is in trials/*/output.log\n");
         print_cost(f, s);
     }
     fflush(f);

@@ -86,10 +86,11 @@ int dt_batch_script_check(const char *text, size_t len, const char *name, struct
                        "that starts it",
                        name);
     if (*text == '{')
-        return dt_fail(e,
-                       "%s: looks like a SPEC, not like a batch script: write --dt-tune=%s, and then "
-                       "the script",
-                       name, name);
+        return dt_fail(
+            e,
+            "%s: looks like a SPEC, not like a batch script: write --dt-tune=%s, and then "
+            "the script",
+            name, name);
     if (!dt_starts_with(text, "#!"))
         return dt_fail(e,
                        "%s:1: is no batch script for sbatch without an interpreter line: begin it "

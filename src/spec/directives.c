@@ -171,7 +171,8 @@ static void check_lookalike(struct lexer *x, const char *line)
         return;
     bool joined = !is_space(p[1]);
     p = skip_space(p + 1);
-    if ((joined ? strncasecmp : strncmp)(p, "SBATCH", 6) != 0 || !is_space(p[6]) || *skip_space(p + 6) != '-')
+    if ((joined ? strncasecmp : strncmp)(p, "SBATCH", 6) != 0 || !is_space(p[6]) ||
+        *skip_space(p + 6) != '-')
         return;
     warn(x, "\"", line, "\" is a comment for sbatch: begin the line with #SBATCH");
 }

@@ -345,7 +345,8 @@ char *dt_option_place(const struct dt_submission *s, const struct dt_option *o)
 char *dt_option_title(const struct dt_submission *s, const struct dt_option *o)
 {
     char *place = dt_option_place(s, o);
-    char *title = o->origin == DT_FROM_ARGV ? dt_xstrdup(place) : dt_xasprintf("%s: --%s", place, o->name);
+    char *title =
+        o->origin == DT_FROM_ARGV ? dt_xstrdup(place) : dt_xasprintf("%s: --%s", place, o->name);
     free(place);
     return title;
 }

@@ -9,9 +9,9 @@ static const char *const kind_names[DT_EVENT_KINDS] = {
     "ended",   "stopping",  "resumed",  "finished",
 };
 const char *const dt_cause_names[DT_CAUSES] = {
-    "ok",        "target reached", "exit code",       "out of memory", "time limit",
-    "no metric", "target missed",  "not schedulable", "node failure",  "preempted",
-    "cancelled", "stopped",        "interrupted",     "lost",
+    "ok",        "target reached", "exit code",         "out of memory",   "time limit",
+    "no metric", "target missed",  "roles not started", "not schedulable", "node failure",
+    "preempted", "cancelled",      "stopped",           "interrupted",     "lost",
 };
 
 static int index_of(const char *name, const char *const *names, int n)

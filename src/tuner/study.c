@@ -125,6 +125,31 @@ static void judge(const struct dt_study *s, struct dt_trial *t)
         t->value = NAN;
 }
 
+/* What the user should know of a run that ended well and is worth nothing; NULL: nothing. */
+static char *what_is_missing(const struct dt_study *s, const struct dt_trial *t)
+{
+    const char *name = s->spec->objective == DT_OBJECTIVE_METRIC ? s->spec->metric : NULL;
+    if (t->cause == DT_CAUSE_TARGET_MISSED)
+        name = s->spec->target_metric;
+    else if (t->cause != DT_CAUSE_NO_METRIC)
+        return NULL;
+    else if (s->spec->objective == DT_OBJECTIVE_THROUGHPUT && !dt_trial_metric(t, "throughput"))
+        return dt_xstrdup("neither throughput nor step, at two times, was reported");
+    const struct dt_metric *m = name ? dt_trial_metric(t, name) : NULL;
+    if (m && isfinite(m->last))
+        return dt_xasprintf("the last value of %s was %g", name, m->last);
+    if (m)
+        return dt_xasprintf("the last value of %s was not a finite number", name);
+    if (!name)
+        return NULL;
+    struct dt_buf b = DT_BUF_INIT;
+    dt_buf_addf(&b, "%s was not reported; reported: ", name);
+    for (size_t i = 0; i < t->nmetrics; i++)
+        dt_buf_addf(&b, "%s%s", i ? ", " : "", t->metrics[i].name);
+    dt_buf_add(&b, t->nmetrics ? "" : "nothing");
+    return dt_buf_take(&b);
+}
+
 /* ---- the fold ---- */
 
 static int apply_created(struct dt_study *s, const struct dt_event *ev, struct dt_error *e)
@@ -176,9 +201,18 @@ static void apply_metric(const struct dt_study *s, struct dt_trial *t, const str
 /* How often a run that failed through no fault of the configuration is repeated. */
 #define MAX_RUNS 3
 
-/* What the run that failed had reported says nothing about the next. */
+static void add_cost(struct dt_cost *c, const struct dt_trial *t)
+{
+    c->wait_s += isfinite(t->wait_s) ? t->wait_s : 0;
+    c->run_s += isfinite(t->run_s) ? t->run_s : 0;
+    c->billed_s += isfinite(t->run_s * t->billing) ? t->run_s * t->billing : 0;
+}
+
+/* What the run that failed had reported says nothing about the next, but it had its cost. */
 static void run_again(struct dt_trial *t)
 {
+    add_cost(&t->earlier, t);
+    t->wait_s = t->startup_s = t->run_s = t->billing = NAN;
     for (size_t i = 0; i < t->nmetrics; i++)
         free(t->metrics[i].name);
     t->nmetrics = 0;
@@ -203,6 +237,8 @@ static void apply_ended(struct dt_study *s, struct dt_trial *t, const struct dt_
     t->state = DT_TRIAL_ENDED;
     t->cancelling = false;
     judge(s, t);
+    if (!t->text)
+        t->text = what_is_missing(s, t);
     bool again = t->cause == DT_CAUSE_NODE_FAILURE || t->cause == DT_CAUSE_PREEMPTED ||
                  t->cause == DT_CAUSE_LOST;
     if (again && t->run < MAX_RUNS) {
@@ -312,6 +348,18 @@ const struct dt_trial *dt_study_best(const struct dt_study *s)
     int best = dt_context_best(&ctx);
     free(o);
     return best < 0 ? NULL : &s->trials[best];
+}
+
+struct dt_cost dt_study_cost(const struct dt_study *s)
+{
+    struct dt_cost c = {0};
+    for (size_t i = 0; i < s->n; i++) {
+        c.wait_s += s->trials[i].earlier.wait_s;
+        c.run_s += s->trials[i].earlier.run_s;
+        c.billed_s += s->trials[i].earlier.billed_s;
+        add_cost(&c, &s->trials[i]);
+    }
+    return c;
 }
 
 double dt_study_elapsed(const struct dt_study *s)

@@ -35,6 +35,7 @@ enum dt_cause {
     DT_CAUSE_TIME_LIMIT,
     DT_CAUSE_NO_METRIC,       /* ended well but never reported the objective, or not a finite number */
     DT_CAUSE_TARGET_MISSED,   /* ended well without reaching the target */
+    DT_CAUSE_NOT_LAUNCHED,    /* ended well, but its servers were never started */
     DT_CAUSE_NOT_SCHEDULABLE, /* Slurm refused it, or would never start it */
     /* from here on no fault of the configuration */
     DT_CAUSE_NODE_FAILURE,
@@ -76,6 +77,10 @@ struct dt_metric {
     double first, last, first_t, last_t;
 };
 
+struct dt_cost {
+    double wait_s, run_s, billed_s;
+};
+
 struct dt_trial {
     int id; /* from 1 */
     double *x;
@@ -86,6 +91,7 @@ struct dt_trial {
     double deferred;    /* not to be submitted before */
     double t_submitted, t_started, t_ended;
     double wait_s, startup_s, run_s, billing;
+    struct dt_cost earlier; /* of the runs before this one */
     enum dt_cause cause;
     char *text; /* what the end said: last lines of output, Slurm's reason */
     int exit_code, signal;
@@ -148,6 +154,8 @@ const struct dt_trial *dt_study_best(const struct dt_study *s);
 const struct dt_trial *dt_study_baseline(const struct dt_study *s);
 /* Seconds that the study took, without the pauses between sittings. */
 double dt_study_elapsed(const struct dt_study *s);
+/* What all runs took, repeated ones too, as far as it is known. */
+struct dt_cost dt_study_cost(const struct dt_study *s);
 struct dt_trial *dt_study_trial(const struct dt_study *s, int id);
 const struct dt_metric *dt_trial_metric(const struct dt_trial *t, const char *name);
 bool dt_trial_live(const struct dt_trial *t); /* submitted or started */

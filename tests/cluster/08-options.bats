@@ -159,7 +159,7 @@ each() {
     study --dt-ps=1 --dt-workers=2 train.sh
     finish
     each "$trials" 3
-    grep -q ' NumTasks=1 .*TresPerNode=gres:gpu:k80:2' <<<"$trials"
+    grep -q ' NumTasks=1 .*TresPerNode=gres[:/]gpu:k80:2' <<<"$trials"
     each "$others" 1 TresPerTask=gres:gpu:k80:1 NumTasks=2
     [[ $(grep ' HetJobId=' <<<"$trials") != *TresPer* ]]
     for n in 2 3; do
@@ -235,6 +235,21 @@ each() {
     [ "$status" -ne 0 ]
     [ -z "$output" ]
     [[ $stderr == *"dt-tune: "*"standard input"* ]]
+}
+
+@test "a trial whose servers were never started is no result" {
+    cat >bare.sh <<'END'
+#!/bin/bash
+#SBATCH -n 2 -t 5 -o bare.out
+PATH=/usr/bin:/bin
+srun true
+END
+    id=$(sbatch --parsable --dt-tune --dt-ps=1 --dt-workers=1-2 --dt-layout=packed bare.sh)
+    wait_for 40 job_ended "$id"
+    cat bare.out
+    [ "$(grep -c 'failed: roles not started' bare.out)" = 2 ]
+    grep -q 'call dt-launch instead of srun' bare.out
+    [ ! -e "dt-tune-$id/best.sh" ]
 }
 
 @test "sbatch takes every script that tests/data/expand expects" {

@@ -502,6 +502,8 @@ static void candidates_come_from_a_file(void **state)
         {"workers,ps,opt\n1,0,sgd\n4,1,adam\n", NULL, 2},
         {"workers,opt\n1,sgd\n", ": no column \"ps\"", 0},
         {"workers,ps,opt\n1,0,sgd\n99,1,adam\n", ":3: workers: 99 is outside its domain", 0},
+        {"workers,ps,ps_cpus,opt\n1,0,1,sgd\n", ": column \"ps_cpus\" needs its domain", 0},
+        {"workers,ps,opt,note\n1,0,sgd,slow\n", NULL, 1},
         {"workers,ps,opt\n1,0,lamb\n", ":2: \"lamb\" is not one of the choices of opt", 0},
     };
     const char *tmp = getenv("TMPDIR");

@@ -210,6 +210,7 @@ static void test_step_environ(void **state)
                    "SLURM_CPUS_PER_TASK=2",
                    "PATH=/bin",
                    "DT_PLAN={}",
+                   "DT_PLAN_JOB=5",
                    "DT_TRIAL=7",
                    NULL};
     struct dt_strv out = DT_STRV_INIT;
@@ -315,6 +316,8 @@ static void test_shim(void **state)
         {"-N2 --ntasks-per-node=1 prog", DT_SHIM_REAL, "", "", "prog"},
         {"--ntasks-per-node=1 prog", DT_SHIM_ROLES, "", "--ntasks-per-node", "prog"},
         {"-n1 hostname", DT_SHIM_REAL, "", "", "hostname"},
+        {"-N2 -n4 --input none /usr/bin/hydra_pmi_proxy", DT_SHIM_REAL, "--input=none", "",
+         "/usr/bin/hydra_pmi_proxy"},
         {"-lun4 prog", DT_SHIM_ROLES, "--label --unbuffered", "", "prog"},
         {"-lu -c 8 --gres gpu:1 --mem=4G --mpi pmi2 prog x", DT_SHIM_ROLES,
          "--label --unbuffered --mpi=pmi2", "--cpus-per-task --gres --mem", "prog"},

@@ -324,10 +324,12 @@ static void objectives_are_what_was_asked_for(void **state)
         metric(&f, 1, "loss", 0.25);
         ended(&f, 1, DT_CAUSE_OK, 40);
         const struct dt_trial *t = trial(&f, 1);
-        if (isnan(cases[i].value))
+        if (isnan(cases[i].value)) {
             assert_true(t->status == DT_STATUS_FAILED && t->cause == DT_CAUSE_NO_METRIC);
-        else
+            assert_string_equal(t->text, "accuracy was not reported; reported: step, loss");
+        } else {
             assert_true(t->status == DT_STATUS_OK && t->value == cases[i].value);
+        }
         done(&f);
         free(sections);
     }
@@ -349,6 +351,7 @@ static void a_metric_that_is_no_number_is_no_objective(void **state)
         metric(&f, 1, "loss", values[i]);
         ended(&f, 1, DT_CAUSE_OK, 5);
         assert_true(trial(&f, 1)->cause == DT_CAUSE_NO_METRIC && isnan(trial(&f, 1)->value));
+        assert_string_equal(trial(&f, 1)->text, "the last value of loss was not a finite number");
         done(&f);
     }
 }
@@ -490,8 +493,10 @@ static void an_interrupted_study_goes_on_where_it_was(void **state)
     assert_true(dt_trial_live(trial(&f, 2)) && dt_trial_live(trial(&f, 3)));
     assert_int_equal(f.s->n, 3);
     assert_null(dt_trial_metric(trial(&f, 2), "step"));
+    assert_true(isnan(trial(&f, 2)->run_s));
     ended(&f, 2, DT_CAUSE_OK, 4);
     assert_int_equal(dt_study_best(f.s)->id, 2);
+    assert_true(dt_study_cost(f.s).run_s == 5 + 5 + 4); /* what was cut off had its cost too */
     expect(&f, "create ps=0 workers=3 (grid)");
     done(&f);
 }
