@@ -35,6 +35,9 @@ note() {
     echo "\$DT_TRIAL \$SLURM_JOB_ID \$(date +%s.%N)"
 }
 note >>begun
+case \$DT_PLAN in
+*'"name":"ps"'*) srun true ;; # servers must have been started, or the trial is no result
+esac
 case \$DT_TRIAL in
 1) sleep $1 ;;
 *) sleep ${2-0.2} ;;
