@@ -20,7 +20,6 @@ struct loaded {
 static int on_record(void *arg, struct json_object *record, struct dt_error *e)
 {
     struct loaded *l = arg;
-    struct dt_event ev;
     if (!l->setup) {
         struct json_object *doc = dt_json_get(record, "study");
         l->name = dt_xstrdup(dt_json_str(record, "name", "?"));
@@ -30,11 +29,7 @@ static int on_record(void *arg, struct json_object *record, struct dt_error *e)
         l->study = dt_study_new(l->setup->spec, l->setup->space, l->setup->submitted, e);
         return l->study ? 0 : -1;
     }
-    if (dt_event_from_json(record, &ev, e) < 0)
-        return -1;
-    int rc = dt_study_apply(l->study, &ev, e);
-    dt_event_free(&ev);
-    return rc;
+    return dt_study_apply_record(l->study, record, e);
 }
 
 static char *find_dir(const char *what, struct dt_error *e)

@@ -83,7 +83,6 @@ static char *first_script(const char *dir, const char *now)
 static int on_record(void *arg, struct json_object *record, struct dt_error *e)
 {
     struct opening *o = arg;
-    struct dt_event ev;
     if (o->fresh) {
         struct json_object *doc = dt_json_get(record, "study");
         char *script = first_script(o->dir, (*o->setup)->script);
@@ -105,11 +104,7 @@ static int on_record(void *arg, struct json_object *record, struct dt_error *e)
         o->fresh = false;
         return o->s ? 0 : -1;
     }
-    if (dt_event_from_json(record, &ev, e) < 0)
-        return -1;
-    int rc = dt_study_apply(o->s, &ev, e);
-    dt_event_free(&ev);
-    return rc;
+    return dt_study_apply_record(o->s, record, e);
 }
 
 /* A tuner that was started anew may have to wait until its predecessor, on another node, is dead.

@@ -69,16 +69,11 @@ static bool usable(const node_info_t *node)
            (base == NODE_STATE_IDLE || base == NODE_STATE_ALLOCATED || base == NODE_STATE_MIXED);
 }
 
-static const char *value_of(const struct dt_submission *s, const char *name)
-{
-    const struct dt_option *o = dt_submission_get(s, name);
-    return o ? o->value : NULL;
-}
-
 static void add_nodes(struct dt_cluster *c, const partition_info_t *part,
                       const node_info_msg_t *nodes, const struct dt_submission *s)
 {
-    const char *exclude = value_of(s, "exclude"), *constraint = value_of(s, "constraint");
+    const char *exclude = dt_submission_value(s, "exclude"),
+               *constraint = dt_submission_value(s, "constraint");
     for (uint32_t i = 0; i < nodes->record_count; i++) {
         const node_info_t *n = &nodes->node_array[i];
         if (!n->name || !usable(n) || !in_hosts(part->nodes, n->name) ||
@@ -122,7 +117,7 @@ static int check_nodelist(const struct dt_submission *s, const partition_info_t 
                           struct dt_error *e)
 {
     const struct dt_option *o = dt_submission_get(s, "nodelist");
-    const char *partitions = value_of(s, "partition");
+    const char *partitions = dt_submission_value(s, "partition");
     if (!o || !o->value || strchr(o->value, '/')) /* with a slash it is the name of a file */
         return 0;
     if (partitions && strchr(partitions, ','))
@@ -154,7 +149,7 @@ struct dt_cluster *dt_slurm_cluster(const struct dt_submission *s, struct dt_err
         dt_fail(e, "slurmctld does not answer: %s", slurm_strerror(errno));
         goto out;
     }
-    const partition_info_t *part = find_partition(parts, value_of(s, "partition"), e);
+    const partition_info_t *part = find_partition(parts, dt_submission_value(s, "partition"), e);
     if (!part || check_nodelist(s, part, e) < 0)
         goto out;
     c = dt_xcalloc(1, sizeof(*c));

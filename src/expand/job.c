@@ -4,12 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *value_of(const struct dt_submission *s, const char *name)
-{
-    const struct dt_option *o = dt_submission_get(s, name);
-    return o ? o->value : NULL;
-}
-
 /* A count in an option's value; of "2-4" the first number, and 2k is 2048. 0 where the option is
  * absent. */
 static int count_of(const struct dt_submission *s, const char *name, size_t *out,
@@ -106,11 +100,11 @@ static struct gpu_share read_gpus(const struct dt_submission *s, struct dt_job *
                                      {sockets ? sockets : 1, per_node_tasks},
                                      {1, job->tasks},
                                      {1, per_node_tasks}};
-    const char *bind = value_of(s, "gpu-bind");
+    const char *bind = dt_submission_value(s, "gpu-bind");
     struct gpu_share g = {0, 1};
     bool mixed = false;
     for (int i = 0; i < 5 && g.gpus == 0; i++) {
-        const char *value = value_of(s, names[i]);
+        const char *value = dt_submission_value(s, names[i]);
         if (!value)
             continue;
         size_t n = i == 4 ? gres_gpus(value, &job->gpu_type) : gpu_count(value, &job->gpu_type);
@@ -123,7 +117,7 @@ static struct gpu_share read_gpus(const struct dt_submission *s, struct dt_job *
         g = (struct gpu_share){1, job->tasks_per_gpu};
     job->gpus = g.gpus / g.tasks;
     job->gpus_shared = g.gpus > 0 && (g.gpus % g.tasks != 0 || mixed || job->tasks_per_gpu);
-    const char *gres = value_of(s, "gres");
+    const char *gres = dt_submission_value(s, "gres");
     if (gres && g.gpus == 0) /* parts of GPUs */
         job->gpus_shared = strstr(gres, "shard") || strstr(gres, "mps");
     if (job->gpus_shared) {
@@ -190,10 +184,10 @@ static int read_tasks(const struct dt_submission *s, struct dt_job *job, size_t 
         return -1;
     if (!job->tasks_per_gpu && count_of(s, "ntasks-per-tres", &job->tasks_per_gpu, e) < 0)
         return -1;
-    const char *nodes = value_of(s, "nodes"), *total = value_of(s, "gpus");
+    const char *nodes = dt_submission_value(s, "nodes"), *total = dt_submission_value(s, "gpus");
     const char *dash = nodes ? strchr(nodes, '-') : NULL;
     job->nodes_max = dash ? strtoul(dash + 1, NULL, 10) : 0;
-    job->listed = listed_nodes(value_of(s, "nodelist"));
+    job->listed = listed_nodes(dt_submission_value(s, "nodelist"));
     job->nodelist = dt_submission_get(s, "nodelist") || dt_submission_get(s, "nodefile");
     job->overcommit = dt_submission_get(s, "overcommit") != NULL;
     if (job->tasks_per_gpu && total) {
@@ -239,7 +233,7 @@ int dt_job_read(const struct dt_submission *s, struct dt_job *job, struct dt_err
         dt_job_free(job);
         return -1;
     }
-    const char *name = value_of(s, "job-name");
+    const char *name = dt_submission_value(s, "job-name");
     const char *base = s->script_path ? strrchr(s->script_path, '/') : NULL;
     if (!name && s->script_path && strcmp(s->script_path, "--wrap") == 0)
         name = "wrap";

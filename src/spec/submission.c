@@ -333,6 +333,12 @@ const struct dt_option *dt_submission_get(const struct dt_submission *s, const c
     return last_option(&l, def && def->same_as ? def->same_as : name);
 }
 
+const char *dt_submission_value(const struct dt_submission *s, const char *name)
+{
+    const struct dt_option *o = dt_submission_get(s, name);
+    return o ? o->value : NULL;
+}
+
 char *dt_option_place(const struct dt_submission *s, const struct dt_option *o)
 {
     if (o->origin == DT_FROM_SCRIPT)

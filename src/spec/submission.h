@@ -88,6 +88,8 @@ void dt_submission_free(struct dt_submission *s);
 /* The option in force (the last given), or NULL. `name` may be a foreign option's or another
  * spelling. */
 const struct dt_option *dt_submission_get(const struct dt_submission *s, const char *name);
+/* Its value; NULL where the option or its value is absent. */
+const char *dt_submission_value(const struct dt_submission *s, const char *name);
 /* "train.sh:4" or "--ntasks" or "SBATCH_PARTITION": where an option stands, for messages. Caller
  * frees. */
 char *dt_option_place(const struct dt_submission *s, const struct dt_option *o);

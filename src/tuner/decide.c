@@ -38,32 +38,30 @@ static int create(struct dt_study *s, struct dt_action *a, struct dt_error *e)
     return rc < 0 ? -1 : 0;
 }
 
-static int decide_ending(const struct dt_study *s, struct dt_action *a)
+static void decide_ending(const struct dt_study *s, struct dt_action *a)
 {
+    bool ending = false;
     for (size_t i = 0; i < s->n; i++) {
         const struct dt_trial *t = &s->trials[i];
-        if (!dt_trial_live(t))
-            continue;
-        if (!t->cancelling) {
+        if (dt_trial_live(t) && !t->cancelling) {
             a->kind = DT_ACTION_CANCEL;
             a->trial = t->id;
+            return;
         }
-        if (a->kind == DT_ACTION_CANCEL)
-            return 0;
-        a->kind = DT_ACTION_NONE; /* something is still ending */
-        a->trial = t->id;
+        ending |= dt_trial_live(t);
     }
-    if (!a->trial)
+    if (!ending)
         a->kind = DT_ACTION_FINISH;
-    return 0;
 }
 
 int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct dt_error *e)
 {
     size_t live = 0, waiting = 0;
     *a = (struct dt_action){.kind = DT_ACTION_NONE};
-    if (s->stop_reason)
-        return decide_ending(s, a);
+    if (s->stop_reason) {
+        decide_ending(s, a);
+        return 0;
+    }
     for (size_t i = 0; i < s->n; i++) {
         const struct dt_trial *t = &s->trials[i];
         live += dt_trial_live(t);

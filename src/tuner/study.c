@@ -328,6 +328,16 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
     return 0;
 }
 
+int dt_study_apply_record(struct dt_study *s, struct json_object *record, struct dt_error *e)
+{
+    struct dt_event ev;
+    if (dt_event_from_json(record, &ev, e) < 0)
+        return -1;
+    int rc = dt_study_apply(s, &ev, e);
+    dt_event_free(&ev);
+    return rc;
+}
+
 /* ---- views ---- */
 
 struct dt_observation *dt_study_observations(const struct dt_study *s)

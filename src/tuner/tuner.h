@@ -128,6 +128,8 @@ struct dt_study *dt_study_new(const struct dt_spec *spec, const struct dt_space 
 void dt_study_free(struct dt_study *s);
 /* Takes one event into the state. -1 where the event makes no sense (a damaged journal). */
 int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_error *e);
+/* The same for an event as the journal holds it. */
+int dt_study_apply_record(struct dt_study *s, struct json_object *record, struct dt_error *e);
 
 enum dt_action_kind {
     DT_ACTION_NONE,   /* wait */
