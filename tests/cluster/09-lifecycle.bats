@@ -25,8 +25,12 @@ teardown() {
     scancel -u "$(id -un)" 2>/dev/null || true
 }
 
+takes() {
+    [ "$1" = held ] && echo held || echo "sleep $1"
+}
+
 # script SECONDS [SECONDS]: makes train.sh, which notes in `begun` and `over` when it ran as which trial and job; it takes
-# so long as trial 1, and as the others (0.2).
+# so long as trial 1, and as the others (0.2). "held" instead of a number: until there is a file `released`.
 script() {
     cat >train.sh <<END
 #!/bin/bash
@@ -38,9 +42,12 @@ note >>begun
 case \$DT_PLAN in
 *'"name":"ps"'*) srun true ;; # servers must have been started, or the trial is no result
 esac
+held() { # what has to be seen while a trial runs must not depend on how fast it is seen
+    until [ -e released ]; do sleep 0.05; done
+}
 case \$DT_TRIAL in
-1) sleep $1 ;;
-*) sleep ${2-0.2} ;;
+1) $(takes "$1") ;;
+*) $(takes "${2-0.2}") ;;
 esac
 note >>over
 END
@@ -299,26 +306,30 @@ unblock() {
         whole
     }
     running() {
-        start . 1
+        start . held
         soon 10 test -e begun
         sleep 0.3
         cancelled
         [ ! -e over ]
+        touch released
         run -0 dt-sbatch --dt-tune --dt-resume="$dir" --here train.sh
         whole
     }
     het_running() {
-        start . 1 --dt-ps=1 --dt-layout=het
+        start . held --dt-ps=1 --dt-layout=het
         soon 10 test -e begun
         cancelled
+        [ ! -e over ]
+        touch released
         resume
         sequence=het whole
     }
     parallel() {
-        start . "1 1" --dt-parallel=3
-        soon 10 lines begun 3
+        start . "held held" --dt-parallel=3
+        soon 20 lines begun 3
         cancelled
         [ ! -e over ]
+        touch released
         resume
         whole
     }
@@ -363,10 +374,11 @@ kill_tuner() {
 
 @test "kill -9 of the tuner: an orphaned trial is picked up, counts, or is cleaned away" {
     picked_up() {
-        start . 3
+        start . held
         soon 10 test -e begun
         kill_tuner
         [ "$(trials_queued | wc -l)" = 1 ]
+        (sleep 2 && touch released) 3>&- &
         resume
         whole
         [ "$(wc -l <begun)" = 4 ]
@@ -553,20 +565,21 @@ near() {
         scontrol -o show job "$job" | grep -q ' ExitCode=1:0 '
     }
     node_down() {
-        start . "0.2 3" --exclusive
+        start . "0.2 held" --exclusive
         soon 10 lines begun 2
         node=$(scontrol -o show job "$(trial_job 2)" | sed -nE 's/.* NodeList=(h[0-9]+) .*/\1/p')
         scontrol update NodeName="$node" State=DOWN Reason=test
         soon 15 event ended 2
         scontrol update NodeName="$node" State=RESUME || true # it may be back already
         [ "$(ended 2 cause)" = "node failure" ]
+        touch released
         finished
         [ "$(ended 2 cause | tail -1)" = ok ]
         [ "$(ended 2 run)" = $'1\n2' ]
         grep -q '^ *2 run 1 ended (node failure), no fault of the configuration: it is repeated' "$output"
     }
     cancelled_trial() {
-        start . "0.2 3"
+        start . "0.2 held"
         soon 10 lines begun 2
         scancel "$(trial_job 2)"
         soon 10 event ended 2
@@ -630,13 +643,15 @@ for t in json.load(sys.stdin)["trials"]:
 
 @test "trials at once, deadline, target and objectives are what they say" {
     three() {
-        start . "1 1" --dt-parallel=3
+        start . "held held" --dt-parallel=3
+        soon 20 lines begun 3
+        touch released
         finished
         whole
         [ "$(most_at_once)" = 3 ]
     }
     deadline() {
-        start . "0.2 30" --dt-deadline=0:04
+        start . "0.2 30" --dt-deadline=0:08
         finished
         grep -q '^stopped: deadline' "$output"
         [ "$(ended 2 cause)" = stopped ]
@@ -671,11 +686,13 @@ END
     }
     throughput() {
         script 0.2
-        sed -i '2a dt-tune metric step=100; sleep 1; dt-tune metric step=300' train.sh
+        sed -i '/^note >>begun/a dt-tune metric step=100; note >>first; sleep 1; note >>second; dt-tune metric step=300' train.sh
         start . 0.2 --dt-objective=throughput
         finished
-        near 195 "$(value 1 value)"
-        near 195 "$(value 4 value)"
+        for n in 1 4; do
+            seconds=$(cat first second | awk -v n=$n '$1 == n { t = $3 - t } END { printf "%.3f", t }')
+            near "$(awk -v s="$seconds" 'BEGIN { print 200 / s }')" "$(value $n value)"
+        done
     }
     cost() {
         start . "1 1" --dt-objective=cost
