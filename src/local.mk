@@ -6,7 +6,7 @@ libdt_a_SOURCES = \
 	src/util/text.c src/util/json.c src/util/file.c src/util/proc.c src/util/table.c src/util/hostlist.c
 
 libdt_a_SOURCES += \
-	src/space/space.h src/space/param.c src/space/constraint.c src/space/space.c \
+	src/space/space.h src/space/param.c src/space/constraint.c src/space/condition.c src/space/space.c \
 	src/space/cluster.h src/space/cluster.c
 
 libdt_a_SOURCES += \
@@ -24,7 +24,7 @@ libdt_a_SOURCES += \
 	src/model/encode.h src/model/encode.c src/model/speed.h src/model/speed.c
 
 libdt_a_SOURCES += \
-	src/optimizer/optimizer.h src/optimizer/algorithms.h src/optimizer/optimizer.c \
+	src/optimizer/optimizer.h src/optimizer/algorithms.h src/optimizer/optimizer.c src/optimizer/recommend.c \
 	src/optimizer/random.c src/optimizer/grid.c src/optimizer/sobol.c src/optimizer/bayes.c \
 	src/optimizer/acquire.h src/optimizer/acquire.c src/optimizer/observed.h src/optimizer/observed.c \
 	src/optimizer/belief.h src/optimizer/belief.c src/optimizer/pool.h src/optimizer/pool.c \

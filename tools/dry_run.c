@@ -49,8 +49,12 @@ int print_dry_run(const struct dt_setup *s, struct dt_error *e)
     int rc = o ? 0 : -1;
     printf("objective: %s\nsearch space:\n%s  %s\n", objective, space, s->why_layout);
     for (int i = 0; i < DRY_TRIALS && rc == 0; i++) {
-        struct dt_context ctx = {s->space,          obs,           (size_t)i,
-                                 s->spec->maximize, s->spec->seed, s->spec->grid_levels};
+        struct dt_context ctx = {.space = s->space,
+                                 .obs = obs,
+                                 .nobs = (size_t)i,
+                                 .maximize = s->spec->maximize,
+                                 .seed = s->spec->seed,
+                                 .grid_levels = s->spec->grid_levels};
         int more = 1;
         if (i == 0)
             memcpy(x, s->submitted, n * sizeof(double));

@@ -17,27 +17,14 @@ static const char usage_text[] =
     "submitted\n"
     "  --cluster=FILE     take the nodes from this JSON file instead of asking Slurm\n";
 
-/* Parameters that the configuration leaves out are as submitted. */
-static int complete_config(const struct dt_setup *s, struct json_object *given, double *x,
-                           struct dt_error *e)
-{
-    struct json_object *all = dt_config_to_json(s->space, s->submitted);
-    json_object_object_foreach(given, key, value)
-    {
-        json_object_object_add(all, key, json_object_get(value));
-    }
-    int rc = dt_config_from_json(s->space, all, x, e);
-    json_object_put(all);
-    return rc;
-}
-
 char *expand_config(const struct dt_setup *s, struct json_object *config, struct dt_error *e)
 {
     double *x = dt_xcalloc(s->space->n, sizeof(double));
     struct dt_shape shape;
     char *text = NULL, *launch = sibling("dt-launch", e);
     memcpy(x, s->submitted, s->space->n * sizeof(double));
-    if (launch && (!config || complete_config(s, config, x, e) == 0)) {
+    bool ok = launch && (!config || dt_config_complete(s->space, config, s->submitted, x, e) == 0);
+    if (ok) {
         dt_shape_make(s->space, x, &s->job, s->cluster, &shape);
         shape.as_submitted = dt_config_equal(x, s->submitted, s->space->n);
         const char *why = shape.as_submitted ? NULL : dt_shape_why_not(&shape, &s->job, s->cluster);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const char usage_text[] =
     "usage: dt-tune simulate --spec=S.json --table=T.csv [OPTION...]\n"
@@ -22,19 +23,29 @@ static const char usage_text[] =
     "  --seed=N         the first study's seed (default: SPEC's)\n"
     "  --repeat=R       R studies, with the seeds N, N+1, ... (default 1)\n"
     "  --noise=PCT      log-normal noise of PCT % on each measured objective (default 0)\n"
+    "  --failures=PCT   so many of the runs fail that the table has as good (default 0)\n"
+    "  --timing         also CPU seconds a suggestion; all else is the same for the same seed\n"
     "  --format=FORMAT  text (default) or json\n"
-    "A gap is how far the best configuration found, by its value in the table, is from the table's "
-    "best, in per\n"
-    "cent; after 10, 20 and 40 trials it is that of the best until then.\n"
+    "A gap is how far the configuration that would be recommended, by its value in the table, is "
+    "from the table's\n"
+    "best, in per cent; after 10, 20 and 40 trials it is that of the one then. Duplicates are "
+    "configurations that were\n"
+    "tried again by mistake, repeats those that were measured again on purpose.\n"
     "JSON, version 1: {\"version\", \"spec\", \"table\", \"objective\", \"goal\", \"noise_pct\", "
-    "\"configurations\",\n"
-    "\"table_best\": {\"value\", \"config\"}, \"studies\": [{\"seed\", \"trials\", \"stopped\", "
-    "\"best\": {\"config\", \"value\",\n"
-    "\"observed\"} or null, \"gap_pct\", \"gap_pct_after\": {\"10\", \"20\", \"40\"}, "
-    "\"trials_to_5pct\", \"trials_to_1pct\",\n"
-    "\"duplicates\", \"failed\", \"censored\", \"virtual_time_s\"}], \"summary\": {\"studies\", "
-    "\"within_5pct\", \"within_1pct\",\n"
-    "and \"median\" and \"p90\" of each number}}; null stands for never or none.\n"
+    "\"failures_pct\",\n"
+    "\"configurations\", \"table_best\": {\"value\", \"config\"}, \"studies\": [{\"seed\", "
+    "\"trials\", \"stopped\",\n"
+    "\"best\": {\"config\", \"value\", \"observed\"} or null, \"gap_pct\", \"gap_pct_after\": "
+    "{\"10\", \"20\", \"40\"},\n"
+    "\"trials_to_5pct\", \"trials_to_1pct\", \"duplicates\", \"repeats\", \"failed\", "
+    "\"censored\", "
+    "\"node_hours\",\n"
+    "\"virtual_time_s\", with --timing \"suggestion_s\", \"history\": [{\"config\", \"status\", "
+    "\"value\", \"again\": true\n"
+    "for a repeat, \"gap_pct\", \"node_hours\"}]}], \"summary\": {\"studies\", \"within_5pct\", "
+    "\"within_1pct\", and "
+    "\"median\" and\n"
+    "\"p90\" of each number}}; null stands for never or none.\n"
     "Exit status: 0 done, 1 a study failed, 2 wrong use or bad input.\n";
 
 #define MARKS 3
@@ -44,18 +55,19 @@ struct options {
     const char *spec, *table;
     int64_t seed; /* -1: SPEC's */
     int64_t repeat;
-    double noise; /* per cent */
-    bool json;
+    double noise, failures; /* per cent */
+    bool json, timing;
 };
 
 /* One study's outcome. Gaps are fractions, INFINITY while nothing was found; numbers of trials are
  * 0 for never. */
 struct result {
     uint64_t seed;
-    size_t trials, failed, censored, duplicates, to_5pct, to_1pct;
+    size_t trials, failed, censored, duplicates, repeats, to_5pct, to_1pct;
     double *best; /* or NULL */
-    double value, observed, gap, gap_after[MARKS], time;
+    double value, observed, gap, gap_after[MARKS], time, node_hours, suggestion;
     char *stopped;
+    struct json_object *history;
 };
 
 struct simulation {
@@ -87,18 +99,37 @@ static bool tried_before(const struct dt_study *s, const struct dt_trial *t)
     return false;
 }
 
-static void take_best(struct simulation *m, const struct dt_trial *t)
+static void take_best(struct simulation *m, const struct dt_study *s)
 {
     struct result *r = m->r;
-    bool better = !r->best || (m->spec->maximize ? t->value > r->observed : t->value < r->observed);
-    if (!better)
+    const struct dt_trial *best = dt_study_best(s);
+    int n;
+    if (!best)
         return;
     if (!r->best)
         r->best = dt_xcalloc(m->space->n, sizeof(double));
-    memcpy(r->best, t->x, m->space->n * sizeof(double));
-    r->observed = t->value;
-    r->value = dt_replay_value(m->b, t->x);
+    memcpy(r->best, best->x, m->space->n * sizeof(double));
+    r->observed = dt_study_mean(s, best, &n);
+    r->value = dt_replay_value(m->b, best->x);
     r->gap = gap_of(m, r->value);
+}
+
+static void add(struct json_object *o, const char *key, double x)
+{
+    json_object_object_add(o, key, isfinite(x) ? dt_json_number(x) : NULL);
+}
+
+static void add_history(struct simulation *m, const struct dt_study *s, const struct dt_trial *t)
+{
+    struct json_object *o = json_object_new_object();
+    json_object_object_add(o, "config", dt_config_to_json(m->space, t->x));
+    json_object_object_add(o, "status", json_object_new_string(dt_status_names[t->status]));
+    add(o, "value", t->value);
+    if (t->again)
+        json_object_object_add(o, "again", json_object_new_boolean(true));
+    add(o, "gap_pct", 100 * m->r->gap);
+    add(o, "node_hours", dt_study_cost(s).node_s / 3600);
+    json_object_array_add(m->r->history, o);
 }
 
 /* dt_reporter: counts what ended. */
@@ -114,9 +145,10 @@ static void on_event(void *arg, const struct dt_study *s, const struct dt_event 
     r->trials++;
     r->failed += t->status == DT_STATUS_FAILED;
     r->censored += t->status == DT_STATUS_CENSORED;
-    r->duplicates += tried_before(s, t);
-    if (t->status == DT_STATUS_OK)
-        take_best(m, t);
+    r->repeats += t->again > 0;
+    r->duplicates += !t->again && tried_before(s, t);
+    take_best(m, s);
+    add_history(m, s, t);
     if (!r->to_5pct && r->gap <= 0.05)
         r->to_5pct = r->trials;
     if (!r->to_1pct && r->gap <= 0.01)
@@ -132,15 +164,21 @@ static int simulate_one(struct simulation *m, uint64_t seed, struct dt_error *e)
     struct dt_reporter reporter = {on_event, m};
     struct result *r = m->r = &m->results[m->n++];
     *r = (struct result){.seed = seed, .value = NAN, .observed = NAN, .gap = INFINITY};
+    r->history = json_object_new_array();
     for (int i = 0; i < MARKS; i++)
         r->gap_after[i] = INFINITY;
     m->spec->seed = seed;
-    m->b = dt_backend_replay(m->spec, m->space, m->o->table, m->o->noise / 100, e);
+    m->b = dt_backend_replay(m->spec, m->space, m->o->table, m->o->noise / 100,
+                             m->o->failures / 100, e);
     struct dt_study *s = m->b ? dt_study_new(m->spec, m->space, NULL, e) : NULL;
+    clock_t begin = clock();
     int rc = s ? dt_study_run(s, m->b, NULL, &reporter, NULL, &stop, e) : -1;
     if (rc == 0) {
         r->stopped = dt_xstrdup(s->stop_reason ? s->stop_reason : "");
         r->time = dt_study_elapsed(s);
+        r->node_hours = dt_study_cost(s).node_s / 3600;
+        r->suggestion = (double)(clock() - begin) / CLOCKS_PER_SEC /
+                        fmax((double)s->n, 1); /* nothing else takes time */
     }
     dt_study_free(s);
     dt_backend_free(m->b);
@@ -152,7 +190,7 @@ static int simulate_one(struct simulation *m, uint64_t seed, struct dt_error *e)
 
 static int find_table_best(struct simulation *m, struct dt_error *e)
 {
-    struct dt_backend *b = dt_backend_replay(m->spec, m->space, m->o->table, 0, e);
+    struct dt_backend *b = dt_backend_replay(m->spec, m->space, m->o->table, 0, 0, e);
     if (!b)
         return -1;
     for (size_t i = 0; i < m->space->npoints; i++) {
@@ -201,6 +239,7 @@ static void clear(struct simulation *m)
     for (size_t i = 0; i < m->n; i++) {
         free(m->results[i].best);
         free(m->results[i].stopped);
+        json_object_put(m->results[i].history);
     }
     free(m->results);
     dt_space_free(m->space);
@@ -218,9 +257,12 @@ enum {
     NUM_TO_5,
     NUM_TO_1,
     NUM_DUPLICATES,
+    NUM_REPEATS,
     NUM_FAILED,
     NUM_CENSORED,
+    NUM_NODE_HOURS,
     NUM_TIME,
+    NUM_SUGGESTION, /* only with --timing */
     NUMBERS
 };
 static const struct {
@@ -234,9 +276,12 @@ static const struct {
     {"trials_to_5pct", "trials to within 5 %"},
     {"trials_to_1pct", "trials to within 1 %"},
     {"duplicates", "duplicates"},
+    {"repeats", "repeats"},
     {"failed", "failed trials"},
     {"censored", "trials cut at a time limit"},
+    {"node_hours", "node-hours"},
     {"virtual_time_s", "virtual time, s"},
+    {"suggestion_s", "CPU s a suggestion"},
 };
 
 static double number_of(const struct result *r, int which)
@@ -256,12 +301,23 @@ static double number_of(const struct result *r, int which)
         return r->to_1pct ? (double)r->to_1pct : INFINITY;
     case NUM_DUPLICATES:
         return (double)r->duplicates;
+    case NUM_REPEATS:
+        return (double)r->repeats;
     case NUM_FAILED:
         return (double)r->failed;
     case NUM_CENSORED:
         return (double)r->censored;
+    case NUM_NODE_HOURS:
+        return r->node_hours;
+    case NUM_SUGGESTION:
+        return r->suggestion;
     }
     return r->time;
+}
+
+static int count_numbers(const struct simulation *m)
+{
+    return m->o->timing ? NUMBERS : NUM_SUGGESTION;
 }
 
 static int compare(const void *a, const void *b)
@@ -299,13 +355,14 @@ static char *short_number(double x)
 
 static void print_studies(const struct simulation *m)
 {
-    static const int shown[] = {NUM_TRIALS, NUM_FAILED, NUM_DUPLICATES, NUM_GAP_10, NUM_GAP_20,
-                                NUM_GAP_40, NUM_GAP,    NUM_TO_5,       NUM_TO_1,   NUM_TIME};
-    printf("\n%8s %7s %7s %5s %8s %8s %8s %8s %6s %6s %10s  %s\n", "seed", "trials", "failed",
-           "dup", "gap@10 %", "gap@20 %", "gap@40 %", "gap %", "to 5 %", "to 1 %", "time, s",
-           "best found");
+    static const int shown[] = {NUM_TRIALS, NUM_FAILED, NUM_DUPLICATES, NUM_REPEATS,
+                                NUM_GAP_10, NUM_GAP_20, NUM_GAP_40,     NUM_GAP,
+                                NUM_TO_5,   NUM_TO_1,   NUM_TIME};
+    printf("\n%8s %7s %7s %5s %5s %8s %8s %8s %8s %6s %6s %10s  %s\n", "seed", "trials", "failed",
+           "dup", "again", "gap@10 %", "gap@20 %", "gap@40 %", "gap %", "to 5 %", "to 1 %",
+           "time, s", "best found");
     for (size_t i = 0; i < m->n; i++) {
-        static const int widths[] = {7, 7, 5, 8, 8, 8, 8, 6, 6, 10};
+        static const int widths[] = {7, 7, 5, 5, 8, 8, 8, 8, 6, 6, 10};
         const struct result *r = &m->results[i];
         printf("%8llu", (unsigned long long)r->seed);
         for (size_t j = 0; j < sizeof(shown) / sizeof(*shown); j++) {
@@ -338,7 +395,7 @@ static void print_text(const struct simulation *m)
         return;
     }
     printf("%28s %10s %10s\n", "", "median", "90 %");
-    for (int i = 0; i < NUMBERS; i++) {
+    for (int i = 0; i < count_numbers(m); i++) {
         char *median = short_number(quantile(m, i, 0.5)), *p90 = short_number(quantile(m, i, 0.9));
         printf("%-28s %10s %10s\n", numbers[i].label, median, p90);
         free(median);
@@ -347,11 +404,6 @@ static void print_text(const struct simulation *m)
 }
 
 /* ---- JSON ---- */
-
-static void add(struct json_object *o, const char *key, double x)
-{
-    json_object_object_add(o, key, isfinite(x) ? dt_json_number(x) : NULL);
-}
 
 static struct json_object *result_json(const struct simulation *m, const struct result *r)
 {
@@ -374,8 +426,9 @@ static struct json_object *result_json(const struct simulation *m, const struct 
         free(key);
     }
     json_object_object_add(o, "gap_pct_after", after);
-    for (int i = NUM_TO_5; i < NUMBERS; i++)
+    for (int i = NUM_TO_5; i < count_numbers(m); i++)
         add(o, numbers[i].key, number_of(r, i));
+    json_object_object_add(o, "history", json_object_get(r->history));
     return o;
 }
 
@@ -386,7 +439,7 @@ static struct json_object *summary_json(const struct simulation *m)
     add(o, "studies", (double)m->n);
     add(o, "within_5pct", (double)studies_within(m, NUM_TO_5));
     add(o, "within_1pct", (double)studies_within(m, NUM_TO_1));
-    for (int i = 0; i < NUMBERS; i++) {
+    for (int i = 0; i < count_numbers(m); i++) {
         add(median, numbers[i].key, quantile(m, i, 0.5));
         add(p90, numbers[i].key, quantile(m, i, 0.9));
     }
@@ -406,6 +459,7 @@ static void print_json(const struct simulation *m)
     json_object_object_add(o, "goal",
                            json_object_new_string(m->spec->maximize ? "maximize" : "minimize"));
     add(o, "noise_pct", m->o->noise);
+    add(o, "failures_pct", m->o->failures);
     add(o, "configurations", (double)m->space->npoints);
     add(best, "value", m->table_best);
     json_object_object_add(best, "config", dt_config_to_json(m->space, m->table_best_x));
@@ -426,10 +480,11 @@ static void print_json(const struct simulation *m)
 static int read_options(int argc, char **argv, struct options *o, struct dt_error *e)
 {
     static const struct option longs[] = {
-        {"spec", required_argument, NULL, 's'},  {"table", required_argument, NULL, 't'},
-        {"seed", required_argument, NULL, 'n'},  {"repeat", required_argument, NULL, 'r'},
-        {"noise", required_argument, NULL, 'p'}, {"format", required_argument, NULL, 'f'},
-        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
+        {"spec", required_argument, NULL, 's'},     {"table", required_argument, NULL, 't'},
+        {"seed", required_argument, NULL, 'n'},     {"repeat", required_argument, NULL, 'r'},
+        {"noise", required_argument, NULL, 'p'},    {"format", required_argument, NULL, 'f'},
+        {"failures", required_argument, NULL, 'b'}, {"timing", no_argument, NULL, 'c'},
+        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
     *o = (struct options){.seed = -1, .repeat = 1};
     for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
         if (c == 'h') {
@@ -447,6 +502,10 @@ static int read_options(int argc, char **argv, struct options *o, struct dt_erro
             bad = dt_parse_int64(optarg, &o->repeat) < 0 || o->repeat < 1 || o->repeat > 100000;
         else if (c == 'p')
             bad = dt_parse_double(optarg, &o->noise) < 0 || o->noise < 0 || o->noise > 1000;
+        else if (c == 'b')
+            bad = dt_parse_double(optarg, &o->failures) < 0 || o->failures < 0 || o->failures > 100;
+        else if (c == 'c')
+            o->timing = true;
         else if (c == 'f')
             bad = !(o->json = strcmp(optarg, "json") == 0) && strcmp(optarg, "text") != 0;
         if (bad && c != '?')

@@ -13,20 +13,38 @@ static const char usage_text[] =
     "{...}}.\n"
     "Observations are JSON lines: {\"config\": {...}, \"value\": 12.3, \"status\": \"ok\", "
     "\"duration_s\": 61}\n"
-    "with status ok, failed, censored (value is a bound) or pending.\n";
+    "with status ok, failed, censored (value is a bound) or pending; with search.max_node_hours "
+    "also "
+    "\"nodes\".\n";
 
 struct observations {
     struct dt_observation *v;
     size_t n;
 };
 
-static int read_observation(const struct dt_space *space, struct json_object *o,
-                            struct dt_observation *obs, struct dt_error *e)
+/* Of the budget: node-seconds or seconds. */
+static double cost_of(const struct dt_spec *spec, struct json_object *o)
+{
+    double seconds = dt_json_num(o, "duration_s", 0);
+    return isfinite(spec->max_node_hours) ? seconds * dt_json_num(o, "nodes", 1) : seconds;
+}
+
+static double budget_left(const struct dt_spec *spec, const struct observations *all)
+{
+    double budget = isfinite(spec->max_node_hours) ? 3600 * spec->max_node_hours : spec->deadline;
+    double spent = 0;
+    for (size_t i = 0; i < all->n; i++)
+        spent += all->v[i].cost;
+    return isfinite(budget) ? fmax(1 - spent / budget, 0) : 0;
+}
+
+static int read_observation(const struct dt_spec *spec, const struct dt_space *space,
+                            struct json_object *o, struct dt_observation *obs, struct dt_error *e)
 {
     const char *status = dt_json_str(o, "status", "ok");
     double *x = dt_xcalloc(space->n, sizeof(double));
     *obs = (struct dt_observation){
-        .x = x, .value = dt_json_num(o, "value", NAN), .duration = dt_json_num(o, "duration_s", 0)};
+        .x = x, .value = dt_json_num(o, "value", NAN), .cost = cost_of(spec, o)};
     int found = -1;
     for (int i = 0; i <= DT_STATUS_CENSORED; i++)
         if (strcmp(status, dt_status_names[i]) == 0)
@@ -39,8 +57,9 @@ static int read_observation(const struct dt_space *space, struct json_object *o,
     return dt_config_from_json(space, dt_json_get(o, "config"), x, e);
 }
 
-static int read_observations(const char *path, const struct dt_space *space,
-                             struct observations *all, struct dt_error *e)
+static int read_observations(const char *path, const struct dt_spec *spec,
+                             const struct dt_space *space, struct observations *all,
+                             struct dt_error *e)
 {
     char *text = dt_read_file(path, (size_t)256 << 20, NULL, e);
     int rc = text ? 0 : -1;
@@ -54,7 +73,7 @@ static int read_observations(const char *path, const struct dt_space *space,
             continue;
         struct json_object *o = dt_json_parse(s, "line", e);
         all->v = dt_xrealloc(all->v, all->n + 1, sizeof(*all->v));
-        rc = o ? read_observation(space, o, &all->v[all->n++], e) : -1;
+        rc = o ? read_observation(spec, space, o, &all->v[all->n++], e) : -1;
         json_object_put(o);
         if (rc < 0)
             dt_fail_at(e, "%s:%zu", path, line);
@@ -69,8 +88,13 @@ static int suggest(const struct dt_spec *spec, const struct dt_space *space,
     struct dt_optimizer *o = dt_optimizer_new(spec->algorithm, space, spec->seed, e);
     int rc = o ? 1 : -1;
     for (size_t i = 0; i < k && rc == 1; i++) {
-        struct dt_context ctx = {space,          all->v,     all->n,
-                                 spec->maximize, spec->seed, spec->grid_levels};
+        struct dt_context ctx = {.space = space,
+                                 .obs = all->v,
+                                 .nobs = all->n,
+                                 .maximize = spec->maximize,
+                                 .seed = spec->seed,
+                                 .grid_levels = spec->grid_levels,
+                                 .budget_left = budget_left(spec, all)};
         double *x = dt_xcalloc(space->n, sizeof(double));
         rc = dt_optimizer_suggest(o, &ctx, x, e);
         all->v = dt_xrealloc(all->v, all->n + 1, sizeof(*all->v));
@@ -144,7 +168,7 @@ int cmd_suggest(int argc, char **argv)
     if (ok && seed >= 0)
         spec->seed = (uint64_t)seed;
     ok = ok && (space = dt_space_generate(&source, &why, &e)) != NULL;
-    ok = ok && (!obs_path || read_observations(obs_path, space, &all, &e) == 0);
+    ok = ok && (!obs_path || read_observations(obs_path, spec, space, &all, &e) == 0);
     ok = ok && suggest(spec, space, &all, (size_t)k, &e) == 0;
     for (size_t i = 0; i < all.n; i++)
         free((double *)all.v[i].x);

@@ -60,12 +60,13 @@ struct dt_cluster *dt_slurm_cluster(const struct dt_submission *s, struct dt_err
  * A run starts at once and lasts as long as its row says: the column replay.duration (one named *_ms is in milliseconds);
  * without it the objective, where that is a time to be minimized; else 1 s. Several rows of one configuration are
  * repeats, taken in turn. A status that is not among replay.ok (default "ok") is a failure, one that speaks of a
- * time-out is the time limit, with the row's value as the bound. A configuration without a row is not schedulable. */
+ * time-out is the time limit, with the row's value as the bound. A run is on as many nodes as the column replay.nodes
+ * says, else on one for each task. A configuration without a row is not schedulable. */
 
-/* `noise` is the standard deviation of log(objective), 0.02 for 2 %; its random numbers come from spec->seed. `spec` and
- * `space` must outlive the backend. */
+/* `noise` is the standard deviation of log(objective), 0.02 for 2 %; `failures` the chance that a run fails which the table
+ * has as good; the random numbers come from spec->seed. `spec` and `space` must outlive the backend. */
 struct dt_backend *dt_backend_replay(const struct dt_spec *spec, const struct dt_space *space,
-                                     const char *table, double noise, struct dt_error *e);
+                                     const char *table, double noise, double failures, struct dt_error *e);
 /* The configurations that the table has inside the parameters' domains, each once, as candidates for the space:
  * npoints rows of `n`. Caller frees. */
 double *dt_replay_points(const struct dt_spec *spec, const struct dt_param *params, size_t n,

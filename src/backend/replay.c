@@ -13,6 +13,7 @@ enum outcome { ROW_OK, ROW_FAILED, ROW_TIMEOUT };
 struct row {
     double value;    /* NaN where the cell holds no number */
     double duration; /* seconds; NaN: follows from the value */
+    double nodes;    /* NaN: follows from the configuration */
     enum outcome outcome;
     char *status; /* the cell, or NULL */
 };
@@ -31,7 +32,7 @@ struct measured {
 /* The columns that matter, by index; -1: none. */
 struct columns {
     int *params, *where;
-    int objective, duration, status;
+    int objective, duration, nodes, status;
 };
 
 static bool ends_with(const char *s, const char *end)
@@ -88,6 +89,8 @@ static int find_columns(const struct dt_spec *spec, const struct dt_param *param
         return dt_fail_at(e, "replay.objective");
     if (r->duration && (c->duration = dt_table_column(t, r->duration, e)) < 0)
         return dt_fail_at(e, "replay.duration");
+    if (r->nodes && (c->nodes = dt_table_column(t, r->nodes, e)) < 0)
+        return dt_fail_at(e, "replay.nodes");
     if (r->status && (c->status = dt_table_column(t, r->status, e)) < 0)
         return dt_fail_at(e, "replay.status");
     return 0;
@@ -111,16 +114,19 @@ static bool is_wanted(const struct dt_replay_spec *r, const struct columns *c,
     return true;
 }
 
-/* 1: x is the row's configuration; 0: it lies outside of the domains; -1: a cell makes no sense. */
-static int row_config(const struct dt_param *params, size_t n, const struct columns *c,
+/* 1: x is the row's configuration; 0: it lies outside of the domains; -1: a cell makes no sense.
+ * What stands in the column of an inactive parameter does not matter. */
+static int row_config(const struct dt_conditions *when, const struct columns *c,
                       const struct dt_table *t, size_t row, double *x, struct dt_error *e)
 {
-    for (size_t i = 0; i < n; i++) {
-        const struct dt_param *p = &params[i];
+    for (size_t k = 0; k < when->n; k++) {
+        size_t i = when->order[k];
+        const struct dt_param *p = &when->params[i];
         const char *text = dt_table_cell(t, row, c->params[i]);
         double number;
         uint64_t mib;
-        if (dt_param_parse(p, text, &x[i], NULL) == 0)
+        x[i] = NAN;
+        if (!dt_conditions_active(when, x, i) || dt_param_parse(p, text, &x[i], NULL) == 0)
             continue;
         if (p->kind == DT_PARAM_LABEL || dt_parse_double(text, &number) == 0 ||
             (p->labels && dt_parse_mem(text, &mib) == 0))
@@ -151,7 +157,8 @@ static double number_at(const struct dt_table *t, size_t row, int column)
 static struct row read_row(const struct dt_replay_spec *r, const struct columns *c,
                            const struct dt_table *t, size_t at)
 {
-    struct row row = {number_at(t, at, c->objective), number_at(t, at, c->duration), ROW_OK, NULL};
+    struct row row = {number_at(t, at, c->objective), number_at(t, at, c->duration),
+                      number_at(t, at, c->nodes), ROW_OK, NULL};
     if (r->duration && in_milliseconds(r->duration))
         row.duration /= 1000;
     if (c->status >= 0) {
@@ -182,21 +189,21 @@ static void take_row(struct measured *m, const double *x, size_t n, const struct
     k->rows[k->n++] = *row;
 }
 
-static int take_rows(const struct dt_spec *spec, const struct dt_param *params, size_t n,
+static int take_rows(const struct dt_spec *spec, const struct dt_conditions *when,
                      const struct columns *c, const struct dt_table *t, struct measured *m,
                      struct dt_error *e)
 {
-    double *x = dt_xcalloc(n, sizeof(*x));
+    double *x = dt_xcalloc(when->n, sizeof(*x));
     size_t wanted = 0;
     int rc = 0;
     for (size_t i = 0; i < t->nrows && rc >= 0; i++) {
         if (!is_wanted(&spec->replay, c, t, i))
             continue;
         wanted++;
-        rc = row_config(params, n, c, t, i, x, e);
+        rc = row_config(when, c, t, i, x, e);
         if (rc == 1) {
             struct row row = read_row(&spec->replay, c, t, i);
-            take_row(m, x, n, &row);
+            take_row(m, x, when->n, &row);
         }
     }
     free(x);
@@ -217,16 +224,19 @@ static int measured_read(const struct dt_spec *spec, const struct dt_param *para
                         .where = dt_xcalloc(spec->replay.where_columns.n, sizeof(int)),
                         .objective = -1,
                         .duration = -1,
+                        .nodes = -1,
                         .status = -1};
-    struct dt_table *t = dt_table_read(path, e);
+    struct dt_conditions *when = dt_conditions_new(params, n, NULL, 0, e);
+    struct dt_table *t = when ? dt_table_read(path, e) : NULL;
     int rc = t ? 0 : -1;
     *m = (struct measured){0};
-    if (t && (find_columns(spec, params, n, t, &c, e) < 0 ||
-              take_rows(spec, params, n, &c, t, m, e) < 0)) {
+    if (t &&
+        (find_columns(spec, params, n, t, &c, e) < 0 || take_rows(spec, when, &c, t, m, e) < 0)) {
         rc = dt_fail_at(e, "%s", path);
         measured_free(m);
     }
     dt_table_free(t);
+    dt_conditions_free(when);
     free(c.params);
     free(c.where);
     return rc;
@@ -271,9 +281,9 @@ int dt_replay_adopt(struct dt_spec *spec, struct dt_error *e)
 
 struct replay {
     const struct dt_spec *spec;
-    size_t nparams;
+    const struct dt_space *space;
     struct measured m;
-    double noise;
+    double noise, failures;
     gsl_rng *rng;
     double clock;
     uint32_t jobs;
@@ -332,19 +342,35 @@ static void put_value(struct replay *r, struct dt_event *end, double value, doub
     }
 }
 
-static void start(struct replay *r, const struct dt_event *submitted, const struct row *row)
+/* A task a node, where the table does not say. */
+static double nodes_of(const struct replay *r, const double *x, const struct row *row)
 {
-    double value = row->value;
+    double tasks = dt_space_value(r->space, x, "ps", 0) + dt_space_value(r->space, x, "workers", 1);
+    return isfinite(row->nodes) && row->nodes > 0 ? row->nodes : fmax(tasks, 1);
+}
+
+static const struct row bad_luck = {NAN, NAN, NAN, ROW_FAILED, (char *)"a failure by chance"};
+
+static void start(struct replay *r, const struct dt_event *submitted, const double *x,
+                  const struct row *row)
+{
+    double value = row->value, nodes = nodes_of(r, x, row);
     int trial = submitted->trial, run = submitted->run;
     uint32_t job = submitted->job;
     if (r->noise > 0)
         value *= exp(gsl_ran_gaussian(r->rng, r->noise));
     double duration = duration_of(r, row, value);
+    if (r->failures > 0 && row->outcome == ROW_OK && gsl_rng_uniform(r->rng) < r->failures) {
+        duration *= gsl_rng_uniform(r->rng);
+        row = &bad_luck;
+    }
     struct dt_event ev = event_of(DT_EVENT_STARTED, r->clock, trial, run, job);
     ev.wait_s = 0;
+    ev.nodes = nodes;
     schedule(r, &ev);
     ev = event_of(DT_EVENT_ENDED, r->clock + duration, trial, run, job);
     ev.wait_s = ev.startup_s = 0;
+    ev.nodes = nodes;
     ev.cause = row->outcome == ROW_OK        ? DT_CAUSE_OK
                : row->outcome == ROW_TIMEOUT ? DT_CAUSE_TIME_LIMIT
                                              : DT_CAUSE_EXIT;
@@ -361,7 +387,7 @@ static int replay_submit(void *b, const struct dt_study *s, const struct dt_tria
                          struct dt_event *ev, struct dt_error *e)
 {
     struct replay *r = b;
-    struct config *k = config_find(&r->m, t->x, r->nparams);
+    struct config *k = config_find(&r->m, t->x, r->space->n);
     (void)s;
     (void)e;
     *ev = event_of(DT_EVENT_SUBMITTED, r->clock, t->id, t->run, ++r->jobs);
@@ -371,7 +397,7 @@ static int replay_submit(void *b, const struct dt_study *s, const struct dt_tria
         ev->text = dt_xstrdup("the table has no row of this configuration");
         return 0;
     }
-    start(r, ev, &k->rows[k->next]);
+    start(r, ev, t->x, &k->rows[k->next]);
     k->next = (k->next + 1) % k->n;
     return 0;
 }
@@ -466,12 +492,14 @@ static const struct dt_backend_ops ops = {
 };
 
 struct dt_backend *dt_backend_replay(const struct dt_spec *spec, const struct dt_space *space,
-                                     const char *table, double noise, struct dt_error *e)
+                                     const char *table, double noise, double failures,
+                                     struct dt_error *e)
 {
     struct replay *r = dt_xcalloc(1, sizeof(*r));
     r->spec = spec;
-    r->nparams = space->n;
+    r->space = space;
     r->noise = noise;
+    r->failures = failures;
     if (measured_read(spec, space->params, space->n, table, &r->m, e) < 0) {
         free(r);
         return NULL;
@@ -487,7 +515,7 @@ struct dt_backend *dt_backend_replay(const struct dt_spec *spec, const struct dt
 double dt_replay_value(const struct dt_backend *b, const double *x)
 {
     const struct replay *r = b->b;
-    const struct config *k = config_find(&r->m, x, r->nparams);
+    const struct config *k = config_find(&r->m, x, r->space->n);
     double sum = 0;
     size_t n = 0;
     for (size_t i = 0; k && i < k->n; i++) {

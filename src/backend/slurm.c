@@ -33,7 +33,7 @@ struct watch {
     int trial, run;
     long offset; /* read of its metrics file */
     bool started;
-    double billing;
+    double billing, nodes;
     double cancel_due; /* when its end is to be asked for again; 0 */
     double over_since; /* when Slurm first said it was over, or the record appeared; 0 */
 };
@@ -169,8 +169,11 @@ static int find(void *arg, const struct dt_trial *t, uint32_t *id, struct dt_err
 static void watch_new(struct slurm *b, const struct dt_trial *t)
 {
     b->watches = dt_xrealloc(b->watches, b->n + 1, sizeof(*b->watches));
-    b->watches[b->n++] = (struct watch){
-        .trial = t->id, .run = t->run, .billing = NAN, .started = t->state == DT_TRIAL_STARTED};
+    b->watches[b->n++] = (struct watch){.trial = t->id,
+                                        .run = t->run,
+                                        .billing = NAN,
+                                        .nodes = NAN,
+                                        .started = t->state == DT_TRIAL_STARTED};
 }
 
 static struct watch *watch_of(struct slurm *b, const struct dt_trial *t)
@@ -346,6 +349,7 @@ static void emit_end(const struct slurm *b, const struct dt_trial *t, const stru
         ev->run_s = end - start;
     }
     ev->billing = job ? job->billing : w->billing;
+    ev->nodes = job ? job->nodes : w->nodes;
     bool servers = dt_space_value(b->c.space, t->x, "ps", 0) > 0;
     if (ev->cause == DT_CAUSE_OK && servers && r->ended && isnan(r->launch)) {
         ev->cause = DT_CAUSE_NOT_LAUNCHED; /* whatever it measured was not this configuration */
@@ -401,8 +405,10 @@ static bool look_at(struct slurm *b, const struct dt_trial *t, const struct dt_s
     char *dir = trial_dir(b, t);
     dt_records_read(dir, &r);
     free(dir);
-    if (job)
+    if (job) {
         w->billing = job->billing;
+        w->nodes = job->nodes;
+    }
     if (job && !job->over && w->cancel_due > 0 && dt_monotonic() >= w->cancel_due) {
         dt_slurm_cancel(t->job, NULL);
         w->cancel_due = dt_monotonic() + AGAIN;
@@ -411,6 +417,7 @@ static bool look_at(struct slurm *b, const struct dt_trial *t, const struct dt_s
         double start = r.started ? r.start : job->start;
         struct dt_event *ev = add_event(out, DT_EVENT_STARTED, t, start);
         ev->wait_s = fmax(0, start - t->t_submitted);
+        ev->nodes = w->nodes;
         w->started = true;
     }
     if (w->started)

@@ -63,6 +63,7 @@ static void take(struct dt_slurm_jobs *jobs, const slurm_job_info_t *info)
         .start = (double)info->start_time,
         .end = (double)info->end_time,
         .billing = billing_of(info),
+        .nodes = (double)info->num_nodes,
     };
     take_reason(job, info);
 }
@@ -75,6 +76,7 @@ static void add_component(struct dt_slurm_jobs *jobs, const slurm_job_info_t *in
     if (!leader)
         return;
     leader->billing += billing_of(info);
+    leader->nodes += (double)info->num_nodes;
     leader->over &= part.state >= JOB_COMPLETE;
     leader->completing |= (info->job_state & JOB_COMPLETING) != 0;
     take_reason(&part, info);

@@ -16,7 +16,7 @@ struct dt_slurm_job {
     char *reason;   /* of the state, in words; may be NULL */
     int exit_code, signal;
     double start, end;
-    double billing; /* all components; NaN if unknown */
+    double billing, nodes; /* all components; NaN if unknown */
 };
 struct dt_slurm_jobs {
     struct dt_slurm_job *v;

@@ -98,28 +98,71 @@ static bool is_missing(const char *column, const struct dt_param *params, size_t
     return dt_spec_is_dt_name(column);
 }
 
+/* What stands in the column of an inactive parameter does not matter. */
+static int read_column(const struct dt_table *t, const char *path, const struct dt_conditions *when,
+                       size_t i, double *rows, struct dt_error *e)
+{
+    const struct dt_param *p = &when->params[i];
+    int column = dt_table_column(t, p->name, e);
+    if (column < 0)
+        return dt_fail_at(e, "%s", path);
+    for (size_t r = 0; r < t->nrows; r++) {
+        double *x = rows + r * when->n;
+        x[i] = NAN;
+        if (!dt_conditions_active(when, x, i) ||
+            dt_param_parse(p, dt_table_cell(t, r, column), &x[i], e) == 0)
+            continue;
+        if (p->when)
+            dt_fail_at(e, "where %s", p->when);
+        return dt_fail_at(e, "%s:%zu", path, r + 2);
+    }
+    return 0;
+}
+
 /* The rows of a file whose columns are the parameters; *rows is owned by the caller. */
-static int read_candidates(const char *path, const struct dt_param *params, size_t n, double **rows,
+static int read_candidates(const char *path, const struct dt_conditions *when, double **rows,
                            size_t *nrows, struct dt_error *e)
 {
+    size_t n = when->n;
     struct dt_table *t = dt_table_read(path, e);
     int rc = t ? 0 : -1;
     *nrows = t ? t->nrows : 0;
     *rows = dt_xcalloc(*nrows * n, sizeof(double));
     for (size_t c = 0; t && c < t->columns.n && rc == 0; c++)
-        if (is_missing(t->columns.v[c], params, n))
+        if (is_missing(t->columns.v[c], when->params, n))
             rc = dt_fail(e, "%s: column \"%s\" needs its domain under \"dt\" in SPEC", path,
                          t->columns.v[c]);
-    for (size_t i = 0; i < n && rc == 0; i++) {
-        int column = dt_table_column(t, params[i].name, e);
-        rc = column < 0 ? dt_fail_at(e, "%s", path) : 0;
-        for (size_t r = 0; r < t->nrows && rc == 0; r++) {
-            if (dt_param_parse(&params[i], dt_table_cell(t, r, column), *rows + r * n + i, e) < 0)
-                rc = dt_fail_at(e, "%s:%zu", path, r + 2);
-        }
-    }
+    for (size_t k = 0; k < n && rc == 0; k++)
+        rc = read_column(t, path, when, when->order[k], *rows, e);
     dt_table_free(t);
     return rc;
+}
+
+/* Errors name their place: a condition's is its own. */
+static struct dt_space *space_of(struct dt_space_source *source, const struct dt_param *params,
+                                 size_t n, const struct dt_fact *facts, size_t nfacts,
+                                 struct dt_error *e)
+{
+    const struct dt_spec *spec = source->spec;
+    struct dt_conditions *when = dt_conditions_new(params, n, facts, nfacts, e);
+    struct dt_space *space = NULL;
+    const char *place = spec->constraints_place;
+    double *rows = NULL;
+    size_t nrows = 0;
+    if (!when)
+        return NULL;
+    if (spec->candidates && read_candidates(spec->candidates, when, &rows, &nrows, e) < 0) {
+        place = spec->candidates_place;
+        dt_fail_at(e, "candidates");
+    } else {
+        space = dt_space_new(params, n, &spec->constraints, facts, nfacts, why_not, source, rows,
+                             nrows, e);
+    }
+    if (!space && place)
+        dt_fail_at(e, "%s", place);
+    free(rows);
+    dt_conditions_free(when);
+    return space;
 }
 
 struct dt_space *dt_space_generate(struct dt_space_source *source, const char **why_layout,
@@ -147,21 +190,8 @@ struct dt_space *dt_space_generate(struct dt_space_source *source, const char **
             dt_param_copy(&params[n++], &spec->params[i]);
     if (source->cluster)
         dt_cluster_facts(source->cluster, facts);
-    double *rows = NULL;
-    size_t nrows = 0;
-    struct dt_space *space = NULL;
-    const char *place = spec->constraints_place;
-    if (spec->candidates && read_candidates(spec->candidates, params, n, &rows, &nrows, e) < 0) {
-        place = spec->candidates_place;
-        dt_fail_at(e, "candidates");
-    } else {
-        space =
-            dt_space_new(params, n, &spec->constraints, facts,
-                         source->cluster ? DT_CLUSTER_FACTS : 0, why_not, source, rows, nrows, e);
-    }
-    if (!space && place)
-        dt_fail_at(e, "%s", place);
-    free(rows);
+    struct dt_space *space =
+        space_of(source, params, n, facts, source->cluster ? DT_CLUSTER_FACTS : 0, e);
     for (size_t i = 0; i < n; i++)
         dt_param_free(&params[i]);
     free(params);

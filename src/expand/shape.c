@@ -79,6 +79,7 @@ void dt_config_submitted(const struct dt_spec *spec, const struct dt_space *spac
             if (strcmp(spec->params[j].name, name) == 0)
                 x[i] = spec->submitted[j];
     }
+    dt_space_settle(space, x);
 }
 
 /* ---- what fits where ---- */

@@ -202,4 +202,4 @@ static int suggest(void *cache, const struct dt_context *ctx, double *x, struct 
     return rc;
 }
 
-const struct dt_optimizer_ops dt_bayes = {"bayes", NULL, NULL, suggest};
+const struct dt_optimizer_ops dt_bayes = {"bayes", NULL, NULL, suggest, NULL};

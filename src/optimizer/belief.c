@@ -210,7 +210,7 @@ static bool is_smaller(const struct dt_space *s, const double *a, const double *
     for (size_t i = 0; i < s->n; i++) {
         size_t len = strlen(s->params[i].name);
         bool memory = len >= 4 && strcmp(s->params[i].name + len - 4, "_mem") == 0;
-        if (b[i] == a[i])
+        if (b[i] == a[i] || (isnan(a[i]) && isnan(b[i])))
             continue;
         if (!memory || b[i] > a[i])
             return false;

@@ -5,36 +5,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t levels_of(const struct dt_param *p, const struct dt_context *ctx)
+static size_t levels_of(const struct dt_param *p, const void *arg)
 {
+    const struct dt_context *ctx = arg;
     double n = dt_param_count(p);
     return n <= (double)ctx->grid_levels ? (size_t)n : ctx->grid_levels;
 }
 
-static double level(const struct dt_param *p, size_t i, size_t n, const struct dt_context *ctx)
+static double level(const struct dt_param *p, size_t i, const void *arg)
 {
+    const struct dt_context *ctx = arg;
     if (dt_param_count(p) <= (double)ctx->grid_levels)
         return dt_param_nth(p, i);
-    return dt_param_at(p, (double)i / (double)(n - 1));
+    return dt_param_at(p, (double)i / (double)(ctx->grid_levels - 1));
 }
 
 static int suggest_coarse(const struct dt_context *ctx, double *x)
 {
     const struct dt_space *s = ctx->space;
-    size_t *digit = dt_xcalloc(s->n, sizeof(*digit));
+    struct dt_walk w = {
+        .conditions = s->conditions, .count = levels_of, .value = level, .arg = ctx};
     int rc = 0;
-    for (bool more = true; more && !rc;) {
-        for (size_t i = 0; i < s->n; i++)
-            x[i] = level(&s->params[i], digit[i], levels_of(&s->params[i], ctx), ctx);
-        rc = dt_space_allows(s, x, NULL) && !dt_context_tried(ctx, x);
-        more = false;
-        for (size_t i = s->n; i-- > 0 && !more;) {
-            more = ++digit[i] < levels_of(&s->params[i], ctx);
-            if (!more)
-                digit[i] = 0;
-        }
-    }
-    free(digit);
+    dt_walk_start(&w);
+    for (bool more = true; more && !rc; more = !rc && dt_walk_next(&w))
+        rc = dt_space_allows(s, w.x, NULL) && !dt_context_tried(ctx, w.x);
+    if (rc)
+        memcpy(x, w.x, s->n * sizeof(double));
+    dt_walk_end(&w);
     return rc;
 }
 
@@ -55,4 +52,4 @@ static int suggest(void *cache, const struct dt_context *ctx, double *x, struct 
     return 0;
 }
 
-const struct dt_optimizer_ops dt_grid = {"grid", NULL, NULL, suggest};
+const struct dt_optimizer_ops dt_grid = {"grid", NULL, NULL, suggest, NULL};

@@ -49,10 +49,10 @@ static bool valued(const struct dt_observation *o)
     return o->status == DT_STATUS_OK || o->status == DT_STATUS_CENSORED;
 }
 
-static bool is_known(const struct dt_observation *o, size_t n)
+static bool is_known(const struct dt_space *s, const double *x)
 {
-    for (size_t i = 0; i < n; i++)
-        if (isnan(o->x[i]))
+    for (size_t i = 0; i < s->n; i++)
+        if (isnan(x[i]) && dt_space_active(s, x, i))
             return false;
     return true;
 }
@@ -95,7 +95,7 @@ struct dt_observed *dt_observed_new(const struct dt_context *ctx,
     o->log = look_at(ctx, &middle, &spread);
     for (size_t i = 0; i < ctx->nobs; i++) {
         const struct dt_observation *b = &ctx->obs[i];
-        bool known = is_known(b, ctx->space->n);
+        bool known = is_known(ctx->space, b->x);
         if (valued(b)) {
             double y = transform(b->value, o->log, middle, spread, ctx->maximize);
             if (b->status == DT_STATUS_OK) {

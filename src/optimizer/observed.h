@@ -21,8 +21,8 @@ struct dt_observed {
     double best; /* least y of those */
 };
 
-/* A configuration with a value that is NaN (as the user's script has it) counts for nok and best
- * alone: where it lies is not known. */
+/* A configuration with an active parameter that is NaN (as the user's script has it) counts for nok
+ * and best alone: where it lies is not known. */
 struct dt_observed *dt_observed_new(const struct dt_context *ctx,
                                     const struct dt_encoding *encoding);
 /* At most n of the known: the better half, and of the rest an even sample by value. */

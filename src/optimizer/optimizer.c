@@ -35,6 +35,11 @@ int dt_optimizer_suggest(struct dt_optimizer *o, const struct dt_context *ctx, d
     return o->ops->suggest(o->cache, ctx, x, e);
 }
 
+double dt_optimizer_promise(struct dt_optimizer *o, const struct dt_context *ctx)
+{
+    return o->ops->promise ? o->ops->promise(o->cache, ctx) : 0;
+}
+
 void dt_optimizer_free(struct dt_optimizer *o)
 {
     if (!o)
@@ -50,20 +55,6 @@ bool dt_context_tried(const struct dt_context *ctx, const double *x)
         if (dt_config_equal(ctx->obs[i].x, x, ctx->space->n))
             return true;
     return false;
-}
-
-int dt_context_best(const struct dt_context *ctx)
-{
-    int best = -1;
-    for (size_t i = 0; i < ctx->nobs; i++) {
-        const struct dt_observation *o = &ctx->obs[i];
-        if (o->status != DT_STATUS_OK)
-            continue;
-        if (best < 0 ||
-            (ctx->maximize ? o->value > ctx->obs[best].value : o->value < ctx->obs[best].value))
-            best = (int)i;
-    }
-    return best;
 }
 
 /* The finalizer of splitmix64. */

@@ -20,7 +20,8 @@ struct dt_observation {
     const double *x; /* space->n values; borrowed */
     enum dt_status status;
     double value;    /* in the user's unit and direction */
-    double duration; /* seconds; 0 while pending */
+    double cost;     /* what it took of the study's budget: seconds or node-seconds; 0: not known */
+    size_t again;    /* measures a configuration again: 1 + the index of its first observation; 0: it does not */
 };
 
 struct dt_context {
@@ -30,6 +31,7 @@ struct dt_context {
     bool maximize;
     uint64_t seed;
     size_t grid_levels; /* how many values a grid takes of a continuous parameter */
+    double budget_left; /* the share of the budget that is left; 0 where there is none */
 };
 
 struct dt_optimizer;
@@ -39,6 +41,8 @@ struct dt_optimizer_ops {
     void (*destroy)(void *cache);
     /* Puts the next configuration into x. 1: done; 0: nothing is left to try; -1: error. */
     int (*suggest)(void *cache, const struct dt_context *ctx, double *x, struct dt_error *e);
+    /* See dt_optimizer_promise(); NULL where there is no model. */
+    double (*promise)(void *cache, const struct dt_context *ctx);
 };
 
 /* By name: "bayes", "random", "sobol", "grid". NULL, with an error, where there is none. */
@@ -46,11 +50,24 @@ struct dt_optimizer *dt_optimizer_new(const char *name, const struct dt_space *s
                                       struct dt_error *e);
 int dt_optimizer_suggest(struct dt_optimizer *o, const struct dt_context *ctx, double *x,
                          struct dt_error *e);
+/* The improvement, as a fraction of the best value, that is expected of the best configuration that was not
+ * tried; 0 where the algorithm has no idea. */
+double dt_optimizer_promise(struct dt_optimizer *o, const struct dt_context *ctx);
 void dt_optimizer_free(struct dt_optimizer *o);
 
 /* Whether a configuration was tried already, or is being tried. */
 bool dt_context_tried(const struct dt_context *ctx, const double *x);
-/* The best finished observation, or -1. */
+
+/* ---- recommend.c ---- */
+
+/* The first observation of the configuration with the best mean of its measurements; -1: none has a
+ * value. */
 int dt_context_best(const struct dt_context *ctx);
+/* The mean of all measurements of observation i's configuration, in the user's direction; returns how
+ * many there are (0: *mean is NaN). */
+int dt_context_mean(const struct dt_context *ctx, size_t i, double *mean);
+/* The first observation of the configuration that should be measured again before one is recommended;
+ * -1: none needs it, or what is under way should be waited for. */
+int dt_context_repeat(const struct dt_context *ctx);
 
 #endif

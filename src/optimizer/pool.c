@@ -165,6 +165,7 @@ static size_t gather(const struct dt_context *ctx, const double *from, double re
         else
             for (size_t i = 0; i < s->n; i++)
                 x[i] = draw(&s->params[i], gsl_rng_uniform(rng));
+        dt_space_settle(s, x);
         have += is_new(ctx, rows, from ? have : 0, x);
     }
     return have;

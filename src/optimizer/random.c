@@ -40,6 +40,7 @@ static int sample(const struct dt_context *ctx, double *x, struct dt_error *e)
     for (int tries = 0; tries < 100000 && rc < 0; tries++) {
         for (size_t i = 0; i < s->n; i++)
             x[i] = dt_param_at(&s->params[i], gsl_rng_uniform(rng));
+        dt_space_settle(s, x);
         if (dt_space_allows(s, x, &why) && !dt_context_tried(ctx, x))
             rc = 1;
     }
@@ -67,4 +68,4 @@ static int suggest(void *cache, const struct dt_context *ctx, double *x, struct 
     return 0;
 }
 
-const struct dt_optimizer_ops dt_random = {"random", create, destroy, suggest};
+const struct dt_optimizer_ops dt_random = {"random", create, destroy, suggest, NULL};

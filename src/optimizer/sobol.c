@@ -39,6 +39,7 @@ static void sequence_next(struct sequence *s, double *x)
         double u = s->u[i] + s->shift[i];
         x[i] = dt_param_at(&s->space->params[i], u >= 1 ? u - 1 : u);
     }
+    dt_space_settle(s->space, x);
 }
 
 static void sequence_free(struct sequence *s)
@@ -97,4 +98,4 @@ static int suggest(void *cache, const struct dt_context *ctx, double *x, struct 
     return rc;
 }
 
-const struct dt_optimizer_ops dt_sobol = {"sobol", NULL, NULL, suggest};
+const struct dt_optimizer_ops dt_sobol = {"sobol", NULL, NULL, suggest, NULL};

@@ -15,6 +15,8 @@ static struct json_object *trial_json(const struct dt_study *s, const struct dt_
     json_object_object_add(o, "trial", json_object_new_int(t->id));
     json_object_object_add(o, "config", dt_config_to_json(s->space, t->x));
     json_object_object_add(o, "why", json_object_new_string(t->why));
+    if (t->again)
+        json_object_object_add(o, "again", json_object_new_int(t->again));
     json_object_object_add(o, "status", json_object_new_string(dt_status_names[t->status]));
     json_object_object_add(
         o, "cause",
@@ -24,6 +26,7 @@ static struct json_object *trial_json(const struct dt_study *s, const struct dt_
     add_number(o, "startup_s", t->startup_s);
     add_number(o, "run_s", t->run_s);
     add_number(o, "billing", t->billing);
+    add_number(o, "nodes", t->nodes);
     json_object_object_add(o, "runs", json_object_new_int(t->run));
     json_object_object_add(o, "job", json_object_new_int64(t->job));
     for (size_t i = 0; i < t->nmetrics; i++)
@@ -32,6 +35,26 @@ static struct json_object *trial_json(const struct dt_study *s, const struct dt_
     if (t->text)
         json_object_object_add(o, "text", json_object_new_string(t->text));
     return o;
+}
+
+/* A trial that stands for its configuration. */
+static struct json_object *standing_json(const struct dt_study *s, const struct dt_trial *t)
+{
+    struct json_object *o = trial_json(s, t);
+    int n;
+    double mean = dt_study_mean(s, t, &n);
+    add_number(o, "mean", mean);
+    json_object_object_add(o, "measurements", json_object_new_int(n));
+    return o;
+}
+
+static double gain(const struct dt_study *s, const struct dt_trial *base,
+                   const struct dt_trial *best)
+{
+    int n;
+    double before = base ? dt_study_mean(s, base, &n) : NAN,
+           now = best ? dt_study_mean(s, best, &n) : NAN;
+    return s->spec->maximize ? now / before : before / now;
 }
 
 struct json_object *dt_report_json(const struct dt_study *s, const char *name)
@@ -48,6 +71,7 @@ struct json_object *dt_report_json(const struct dt_study *s, const char *name)
     add_number(cost, "run_s", spent.run_s);
     add_number(cost, "queue_s", spent.wait_s);
     add_number(cost, "billed_s", spent.billed_s);
+    add_number(cost, "node_hours", spent.node_s / 3600);
     json_object_object_add(o, "version", json_object_new_int(1));
     json_object_object_add(o, "study", json_object_new_string(name));
     json_object_object_add(o, "objective", json_object_new_string(objective));
@@ -56,12 +80,9 @@ struct json_object *dt_report_json(const struct dt_study *s, const char *name)
     json_object_object_add(o, "complete", json_object_new_boolean(s->complete));
     json_object_object_add(o, "stop_reason",
                            s->stop_reason ? json_object_new_string(s->stop_reason) : NULL);
-    json_object_object_add(o, "best", best ? trial_json(s, best) : NULL);
-    json_object_object_add(o, "submitted", base ? trial_json(s, base) : NULL);
-    add_number(o, "gain",
-               !best || !base      ? NAN
-               : s->spec->maximize ? best->value / base->value
-                                   : base->value / best->value);
+    json_object_object_add(o, "best", best ? standing_json(s, best) : NULL);
+    json_object_object_add(o, "submitted", base ? standing_json(s, base) : NULL);
+    add_number(o, "gain", gain(s, base, best));
     json_object_object_add(o, "cost", cost);
     json_object_object_add(o, "trials", trials);
     free(objective);
@@ -83,10 +104,11 @@ void dt_report_csv(FILE *f, const struct dt_study *s)
     fputs("trial", f);
     for (size_t i = 0; i < s->space->n; i++)
         fprintf(f, ",%s", s->space->params[i].name);
-    fputs(",status,cause,value,queue_s,startup_s,run_s,billing\n", f);
+    fputs(",again,status,cause,value,queue_s,startup_s,run_s,billing,nodes\n", f);
     for (size_t i = 0; i < s->n; i++) {
         const struct dt_trial *t = &s->trials[i];
-        const double numbers[] = {t->value, t->wait_s, t->startup_s, t->run_s, t->billing};
+        const double numbers[] = {t->value, t->wait_s,  t->startup_s,
+                                  t->run_s, t->billing, t->nodes};
         fprintf(f, "%d", t->id);
         for (size_t j = 0; j < s->space->n; j++) {
             char *text =
@@ -94,6 +116,10 @@ void dt_report_csv(FILE *f, const struct dt_study *s)
             print_cell(f, text);
             free(text);
         }
+        if (t->again)
+            fprintf(f, ",%d", t->again);
+        else
+            fputc(',', f);
         fprintf(f, ",%s,%s", dt_status_names[t->status],
                 t->state == DT_TRIAL_ENDED ? dt_cause_names[t->cause] : "");
         for (size_t j = 0; j < sizeof(numbers) / sizeof(*numbers); j++) {

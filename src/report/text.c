@@ -34,6 +34,8 @@ static void print_limits(FILE *f, const struct dt_study *s)
         fprintf(f, ", or after a time of %s", deadline);
         free(deadline);
     }
+    if (isfinite(st->max_node_hours))
+        fprintf(f, ", or after %.4g node-hours", st->max_node_hours);
 }
 
 void dt_report_intro(FILE *f, const struct dt_setup *setup, const struct dt_study *s,
@@ -70,18 +72,20 @@ static void print_lines_indented(FILE *f, const char *text)
     }
 }
 
-/* `best`: the best trial by then. */
+/* `best`: the trial of the best configuration by then, or NULL, and its mean. */
 static void print_ended(FILE *f, const struct dt_study *s, const struct dt_trial *t,
-                        const struct dt_trial *best)
+                        const struct dt_trial *best, double mean)
 {
     char *wait = seconds_text(t->wait_s), *run = seconds_text(t->run_s);
-    char *measured = value_text(s, t->value), *top = value_text(s, best ? best->value : NAN);
+    char *measured = value_text(s, t->value), *top = value_text(s, mean);
     char *value = dt_xasprintf("%s%s", t->status == DT_STATUS_CENSORED ? "> " : "", measured);
     char *config = dt_config_text(s->space, t->x);
     bool ours = t->cause == DT_CAUSE_STOPPED || t->cause == DT_CAUSE_INTERRUPTED;
     bool first = s->submitted && t->id == 1;
     fprintf(f, "%5d %10s %10s %10s %10s  %s%s%s", t->id, wait, run, value, top, config,
             first ? " (as submitted)" : "", best == t ? " *" : "");
+    if (t->again)
+        fprintf(f, " (trial %d again)", t->again);
     if (t->cause == DT_CAUSE_TARGET)
         fputs(" (target reached)", f);
     else if (t->cause == DT_CAUSE_EXIT && t->signal)
@@ -104,11 +108,12 @@ static void print_ended(FILE *f, const struct dt_study *s, const struct dt_trial
 
 void dt_report_event(FILE *f, const struct dt_study *s, const struct dt_event *ev)
 {
-    const struct dt_trial *t = dt_study_trial(s, ev->trial);
+    const struct dt_trial *t = dt_study_trial(s, ev->trial), *best = dt_study_best(s);
+    int n;
     switch (ev->kind) {
     case DT_EVENT_ENDED:
         if (t->state == DT_TRIAL_ENDED)
-            print_ended(f, s, t, dt_study_best(s));
+            print_ended(f, s, t, best, best ? dt_study_mean(s, best, &n) : NAN);
         else
             fprintf(f, "%5d run %d ended (%s), no fault of the configuration: it is repeated\n",
                     t->id, ev->run, dt_cause_names[ev->cause]);
@@ -128,15 +133,6 @@ void dt_report_event(FILE *f, const struct dt_study *s, const struct dt_event *e
     fflush(f);
 }
 
-static int by_value(const void *a, const void *b, void *arg)
-{
-    const struct dt_study *s = arg;
-    const struct dt_trial *x = *(const struct dt_trial *const *)a,
-                          *y = *(const struct dt_trial *const *)b;
-    double d = s->spec->maximize ? y->value - x->value : x->value - y->value;
-    return d < 0 ? -1 : d > 0 ? 1 : x->id - y->id;
-}
-
 static int by_end(const void *a, const void *b)
 {
     const struct dt_trial *x = *(const struct dt_trial *const *)a,
@@ -146,34 +142,62 @@ static int by_end(const void *a, const void *b)
 
 void dt_report_trials(FILE *f, const struct dt_study *s)
 {
-    const struct dt_trial **v = dt_xcalloc(s->n, sizeof(*v)), *best = NULL;
+    const struct dt_trial **v = dt_xcalloc(s->n, sizeof(*v));
+    struct dt_observation *o;
+    struct dt_context ctx = dt_study_context(s, &o);
     size_t n = 0;
-    for (size_t i = 0; i < s->n; i++)
+    for (size_t i = 0; i < s->n; i++) {
         if (s->trials[i].state == DT_TRIAL_ENDED)
             v[n++] = &s->trials[i];
+        o[i].status = DT_STATUS_PENDING;
+    }
     qsort(v, n, sizeof(*v), by_end);
     for (size_t i = 0; i < n; i++) {
-        if (v[i]->status == DT_STATUS_OK && (!best || by_value(&v[i], &best, (void *)s) < 0))
-            best = v[i];
-        print_ended(f, s, v[i], best);
+        double mean = NAN;
+        o[v[i]->id - 1].status = v[i]->status;
+        int best = dt_context_best(&ctx);
+        if (best >= 0)
+            dt_context_mean(&ctx, (size_t)best, &mean);
+        print_ended(f, s, v[i], best < 0 ? NULL : &s->trials[best], mean);
     }
+    free(o);
     free(v);
 }
 
 #define TOP 5
 
+/* A configuration with a value: its first trial, the mean, and of how many. */
+struct entry {
+    const struct dt_trial *t;
+    double mean;
+    int n;
+};
+
+static int by_mean(const void *a, const void *b, void *arg)
+{
+    const struct dt_study *s = arg;
+    const struct entry *x = a, *y = b;
+    double d = s->spec->maximize ? y->mean - x->mean : x->mean - y->mean;
+    return d < 0 ? -1 : d > 0 ? 1 : x->t->id - y->t->id;
+}
+
 static void print_top(FILE *f, const struct dt_study *s)
 {
-    const struct dt_trial **v = dt_xcalloc(s->n, sizeof(*v));
+    struct entry *v = dt_xcalloc(s->n, sizeof(*v));
     size_t n = 0;
-    for (size_t i = 0; i < s->n; i++)
-        if (s->trials[i].status == DT_STATUS_OK)
-            v[n++] = &s->trials[i];
-    qsort_r(v, n, sizeof(*v), by_value, (void *)s);
+    for (size_t i = 0; i < s->n; i++) {
+        v[n].t = &s->trials[i];
+        v[n].mean = dt_study_mean(s, v[n].t, &v[n].n);
+        n += !v[n].t->again && v[n].n > 0;
+    }
+    qsort_r(v, n, sizeof(*v), by_mean, (void *)s);
     fprintf(f, "\nthe best:\n");
     for (size_t i = 0; i < n && i < TOP; i++) {
-        char *value = value_text(s, v[i]->value), *config = dt_config_text(s->space, v[i]->x);
-        fprintf(f, "%3zu. trial %-3d %10s  %s\n", i + 1, v[i]->id, value, config);
+        char *value = value_text(s, v[i].mean), *config = dt_config_text(s->space, v[i].t->x);
+        fprintf(f, "%3zu. trial %-3d %10s  %s", i + 1, v[i].t->id, value, config);
+        if (v[i].n > 1)
+            fprintf(f, " (mean of %d runs)", v[i].n);
+        fputc('\n', f);
         free(value);
         free(config);
     }
@@ -183,16 +207,19 @@ static void print_top(FILE *f, const struct dt_study *s)
 static void print_gain(FILE *f, const struct dt_study *s)
 {
     const struct dt_trial *best = dt_study_best(s), *base = dt_study_baseline(s);
-    if (!base || base->status != DT_STATUS_OK) {
+    int nbase = 0, nbest;
+    double before = base ? dt_study_mean(s, base, &nbase) : NAN,
+           now = dt_study_mean(s, best, &nbest);
+    if (!nbase) {
         fprintf(f, "gain: unknown, the job as submitted did not end well\n");
         return;
     }
-    char *from = value_text(s, base->value), *to = value_text(s, best->value);
+    char *from = value_text(s, before), *to = value_text(s, now);
     if (best == base)
         fprintf(f, "gain: none, the job as submitted is the best that was found (%s)\n", to);
-    else if (base->value > 0 && best->value > 0)
+    else if (before > 0 && now > 0)
         fprintf(f, "gain: %s as submitted, %s now: %.2f x\n", from, to,
-                s->spec->maximize ? best->value / base->value : base->value / best->value);
+                s->spec->maximize ? now / before : before / now);
     else
         fprintf(f, "gain: %s as submitted, %s now\n", from, to);
     free(from);
@@ -214,9 +241,9 @@ static void print_cost(FILE *f, const struct dt_study *s)
     char *waiting = dt_format_duration(cost.wait_s);
     fprintf(f,
             "cost of the search: %zu trial%s (%zu failed) in %s; %s running, %s in the queue, %.0f "
-            "billed seconds\n",
+            "billed seconds, %.3g node-hours\n",
             s->n, s->n == 1 ? "" : "s", count_status(s, DT_STATUS_FAILED), all, running, waiting,
-            cost.billed_s);
+            cost.billed_s, cost.node_s / 3600);
     free(all);
     free(running);
     free(waiting);

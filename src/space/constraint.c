@@ -134,7 +134,8 @@ static bool assigns(const char *expr)
 /* Compiles and evaluates once, so that every fault shows now. Reading muParser's error flag clears
  * it. */
 static int try_out(struct dt_constraint *c, const char *expr, const struct dt_param *params,
-                   size_t n, const struct dt_fact *facts, size_t nfacts, struct dt_error *e)
+                   size_t n, const struct dt_fact *facts, size_t nfacts, const char *if_several,
+                   struct dt_error *e)
 {
     int values = 0;
     if (assigns(expr))
@@ -144,8 +145,7 @@ static int try_out(struct dt_constraint *c, const char *expr, const struct dt_pa
     if (mupError(c->parser))
         return explain(c, params, n, facts, nfacts, e);
     if (values != 1)
-        return dt_fail(e, "these are %d expressions; write each as a constraint of its own",
-                       values);
+        return dt_fail(e, "these are %d expressions; %s", values, if_several);
     int used = mupGetExprVarNum(c->parser);
     for (int i = 0; i < used; i++) {
         const char *name;
@@ -162,15 +162,14 @@ static double is_zero(double x)
     return x == 0;
 }
 
-struct dt_constraint *dt_constraint_new(const char *text, const struct dt_param *params, size_t n,
-                                        const struct dt_fact *facts, size_t nfacts,
-                                        struct dt_error *e)
+/* `if_several`: what to do about a list of expressions. */
+static struct dt_constraint *compile(const char *text, const struct dt_param *params, size_t n,
+                                     const struct dt_fact *facts, size_t nfacts,
+                                     const char *if_several, struct dt_error *e)
 {
     char *expr = without_labels(text, params, n, e);
-    if (!expr) {
-        dt_fail_at(e, "constraint \"%s\"", text);
+    if (!expr)
         return NULL;
-    }
     struct dt_constraint *c = dt_xcalloc(1, sizeof(*c));
     c->text = dt_xstrdup(text);
     c->n = n;
@@ -192,24 +191,67 @@ struct dt_constraint *dt_constraint_new(const char *text, const struct dt_param 
         mupDefineConst(c->parser, facts[i].name, facts[i].value);
     mupDefineInfixOprt(c->parser, "!", is_zero, 1);
     mupDefineOprt(c->parser, "%", fmod, 6 /* as * and / */, muOPRT_ASCT_LEFT, 1);
-    int rc = try_out(c, expr, params, n, facts, nfacts, e);
+    int rc = try_out(c, expr, params, n, facts, nfacts, if_several, e);
     free(expr);
     if (rc < 0) {
-        dt_fail_at(e, "constraint \"%s\"", text);
         dt_constraint_free(c);
         return NULL;
     }
     return c;
 }
 
-bool dt_constraint_holds(struct dt_constraint *c, const double *x)
+struct dt_constraint *dt_constraint_new(const char *text, const struct dt_param *params, size_t n,
+                                        const struct dt_fact *facts, size_t nfacts,
+                                        struct dt_error *e)
+{
+    struct dt_constraint *c =
+        compile(text, params, n, facts, nfacts, "write each as a constraint of its own", e);
+    if (!c)
+        dt_fail_at(e, "constraint \"%s\"", text);
+    return c;
+}
+
+struct dt_constraint *dt_condition_new(const char *text, const struct dt_param *params, size_t n,
+                                       const struct dt_fact *facts, size_t nfacts,
+                                       struct dt_error *e)
+{
+    struct dt_constraint *c = compile(text, params, n, facts, nfacts, "join them by &&", e);
+    if (!c)
+        dt_fail_at(e, "condition \"%s\"", text);
+    return c;
+}
+
+/* Whether all that it mentions has a value; nothing else in x is read. */
+static bool is_known(const struct dt_constraint *c, const double *x)
 {
     for (size_t i = 0; i < c->n; i++)
         if (c->used[i] && isnan(x[i]))
-            return true;
+            return false;
+    return true;
+}
+
+static double evaluate(struct dt_constraint *c, const double *x)
+{
     for (size_t i = 0; i < c->n; i++)
-        c->x[i] = c->numbers[i] && !isnan(x[i]) ? c->numbers[i][(size_t)x[i]] : x[i];
-    return mupEval(c->parser) != 0;
+        if (c->used[i])
+            c->x[i] = c->numbers[i] ? c->numbers[i][(size_t)x[i]] : x[i];
+    return mupEval(c->parser);
+}
+
+bool dt_constraint_holds(struct dt_constraint *c, const double *x)
+{
+    return !is_known(c, x) || evaluate(c, x) != 0;
+}
+
+bool dt_condition_holds(struct dt_constraint *c, const double *x)
+{
+    double value = is_known(c, x) ? evaluate(c, x) : NAN;
+    return !isnan(value) && value != 0;
+}
+
+bool dt_constraint_mentions(const struct dt_constraint *c, size_t i)
+{
+    return c->used[i];
 }
 
 const char *dt_constraint_text(const struct dt_constraint *c)

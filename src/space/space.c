@@ -48,6 +48,16 @@ bool dt_space_allows(const struct dt_space *s, const double *x, const char **why
     return !reason;
 }
 
+bool dt_space_active(const struct dt_space *s, const double *x, size_t i)
+{
+    return dt_conditions_active(s->conditions, x, i);
+}
+
+void dt_space_settle(const struct dt_space *s, double *x)
+{
+    dt_conditions_settle(s->conditions, x);
+}
+
 static void exclude(struct dt_space *s, const char *reason)
 {
     for (size_t i = 0; i < s->nexclusions; i++) {
@@ -75,24 +85,81 @@ static void offer(struct dt_space *s, const double *x, size_t *room)
     memcpy(s->points + s->npoints++ * s->n, x, s->n * sizeof(double));
 }
 
-/* Every point of the product, the last parameter turning fastest. */
+/* How many configurations there are with these values of what conditions mention. */
+static double size_with(const struct dt_space *s, const double *x)
+{
+    double size = 1;
+    for (size_t i = 0; i < s->n; i++) {
+        double n = dt_param_count(&s->params[i]);
+        if (dt_space_active(s, x, i) && (isnan(x[i]) || isinf(n)))
+            size *= n;
+    }
+    return size;
+}
+
+/* Only what conditions mention has to be walked over. Where even that is too much it is the bound
+ * without any condition. */
+static double product_of(const struct dt_space *s)
+{
+    struct dt_walk w = {.conditions = s->conditions, .among = s->conditions->mentioned};
+    double sum = 0, bound = 1;
+    bool more = true;
+    for (size_t i = 0; i < s->n; i++)
+        bound *= dt_param_count(&s->params[i]);
+    dt_walk_start(&w);
+    for (size_t steps = 0; more && steps < DT_SPACE_ENUMERATED; steps++) {
+        sum += size_with(s, w.x);
+        more = dt_walk_next(&w);
+    }
+    dt_walk_end(&w);
+    return more ? bound : sum;
+}
+
 static void enumerate(struct dt_space *s)
 {
-    size_t *digit = dt_xcalloc(s->n, sizeof(*digit)), room = 0;
-    double *x = dt_xcalloc(s->n, sizeof(*x));
-    for (bool more = true; more;) {
-        for (size_t i = 0; i < s->n; i++)
-            x[i] = dt_param_nth(&s->params[i], digit[i]);
-        offer(s, x, &room);
-        more = false;
-        for (size_t i = s->n; i-- > 0 && !more;) {
-            more = (double)++digit[i] < dt_param_count(&s->params[i]);
-            if (!more)
-                digit[i] = 0;
-        }
+    struct dt_walk w = {.conditions = s->conditions};
+    size_t room = 0;
+    dt_walk_start(&w);
+    do {
+        offer(s, w.x, &room);
+    } while (dt_walk_next(&w));
+    dt_walk_end(&w);
+}
+
+/* NaN comes behind all numbers. */
+static int compare_rows(const void *a, const void *b, void *arg)
+{
+    const double *x = *(const double *const *)a, *y = *(const double *const *)b;
+    for (size_t i = 0; i < *(const size_t *)arg; i++) {
+        if (x[i] == y[i] || (isnan(x[i]) && isnan(y[i])))
+            continue;
+        return isnan(y[i]) || x[i] < y[i] ? -1 : 1;
     }
-    free(digit);
+    return x < y ? -1 : x > y; /* the first of equals stays the first */
+}
+
+/* Takes the rows in their order, equal ones once. */
+static void offer_rows(struct dt_space *s, const double *rows, size_t n)
+{
+    double *x = dt_xcalloc(n * s->n, sizeof(*x));
+    const double **sorted = dt_xcalloc(n, sizeof(*sorted));
+    bool *again = dt_xcalloc(n, sizeof(*again));
+    size_t room = 0;
+    memcpy(x, rows, n * s->n * sizeof(*x));
+    for (size_t i = 0; i < n; i++) {
+        dt_space_settle(s, x + i * s->n);
+        sorted[i] = x + i * s->n;
+    }
+    qsort_r(sorted, n, sizeof(*sorted), compare_rows, &s->n);
+    for (size_t i = 1; i < n; i++)
+        if (dt_config_equal(sorted[i - 1], sorted[i], s->n))
+            again[(size_t)(sorted[i] - x) / s->n] = true;
+    for (size_t i = 0; i < n; i++)
+        if (!again[i])
+            offer(s, x + i * s->n, &room);
     free(x);
+    free(sorted);
+    free(again);
 }
 
 static int refuse_empty(const struct dt_space *s, const struct dt_fact *facts, size_t nfacts,
@@ -113,6 +180,23 @@ static int refuse_empty(const struct dt_space *s, const struct dt_fact *facts, s
     return -1;
 }
 
+static int compile(struct dt_space *s, const struct dt_strv *constraints,
+                   const struct dt_fact *facts, size_t nfacts, struct dt_error *e)
+{
+    s->conditions = dt_conditions_new(s->params, s->n, facts, nfacts, e);
+    if (!s->conditions)
+        return -1;
+    s->constraints = dt_xcalloc(constraints->n, sizeof(*s->constraints));
+    for (size_t i = 0; i < constraints->n; i++) {
+        struct dt_constraint *c =
+            dt_constraint_new(constraints->v[i], s->params, s->n, facts, nfacts, e);
+        if (!c)
+            return -1;
+        s->constraints[s->nconstraints++] = c;
+    }
+    return 0;
+}
+
 struct dt_space *dt_space_new(const struct dt_param *params, size_t n,
                               const struct dt_strv *constraints, const struct dt_fact *facts,
                               size_t nfacts, dt_space_filter *filter, void *filter_arg,
@@ -123,26 +207,17 @@ struct dt_space *dt_space_new(const struct dt_param *params, size_t n,
     s->n = n;
     s->filter = filter;
     s->filter_arg = filter_arg;
-    s->product = 1;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         dt_param_copy(&s->params[i], &params[i]);
-        s->product *= dt_param_count(&params[i]);
+    if (compile(s, constraints, facts, nfacts, e) < 0) {
+        dt_space_free(s);
+        return NULL;
     }
-    s->constraints = dt_xcalloc(constraints->n, sizeof(*s->constraints));
-    for (size_t i = 0; i < constraints->n; i++) {
-        struct dt_constraint *c =
-            dt_constraint_new(constraints->v[i], s->params, n, facts, nfacts, e);
-        if (!c) {
-            dt_space_free(s);
-            return NULL;
-        }
-        s->constraints[s->nconstraints++] = c;
-    }
-    size_t room = 0;
+    s->product = product_of(s);
     s->enumerated = candidates || s->product <= DT_SPACE_ENUMERATED;
-    for (size_t i = 0; i < ncandidates; i++)
-        offer(s, candidates + i * n, &room);
-    if (!candidates && s->enumerated)
+    if (candidates)
+        offer_rows(s, candidates, ncandidates);
+    else if (s->enumerated)
         enumerate(s);
     if (s->enumerated && s->npoints == 0) {
         refuse_empty(s, facts, nfacts, e);
@@ -156,6 +231,7 @@ void dt_space_free(struct dt_space *s)
 {
     if (!s)
         return;
+    dt_conditions_free(s->conditions);
     for (size_t i = 0; i < s->n; i++)
         dt_param_free(&s->params[i]);
     for (size_t i = 0; i < s->nconstraints; i++)
@@ -175,6 +251,8 @@ struct json_object *dt_config_to_json(const struct dt_space *s, const double *x)
     for (size_t i = 0; i < s->n; i++) {
         const struct dt_param *p = &s->params[i];
         struct json_object *v = NULL;
+        if (!dt_space_active(s, x, i))
+            continue;
         if (!isnan(x[i])) {
             char *text = dt_param_text(p, x[i]);
             v = p->labels ? json_object_new_string(text) : dt_json_number(x[i]);
@@ -215,8 +293,32 @@ static int value_from_json(const struct dt_param *p, struct json_object *v, doub
                    json_object_to_json_string(v));
 }
 
-int dt_config_from_json(const struct dt_space *s, struct json_object *o, double *x,
-                        struct dt_error *e)
+/* Parameter i of a configuration; what its condition mentions is in x already. */
+static int take_value(const struct dt_space *s, size_t i, struct json_object *o, const double *rest,
+                      double *x, struct dt_error *e)
+{
+    const struct dt_param *p = &s->params[i];
+    struct json_object *v = NULL;
+    bool given = json_object_object_get_ex(o, p->name, &v);
+    x[i] = NAN;
+    if (!dt_space_active(s, x, i))
+        return !v ? 0
+                  : dt_fail(e,
+                            "\"%s\" has a value, but its condition %s does not hold; leave it out",
+                            p->name, p->when);
+    if (given)
+        return value_from_json(p, v, &x[i], e);
+    if (rest)
+        x[i] = rest[i];
+    else if (p->when)
+        return dt_fail(e, "\"%s\" is missing, as its condition %s holds", p->name, p->when);
+    else
+        return dt_fail(e, "\"%s\" is missing", p->name);
+    return 0;
+}
+
+int dt_config_complete(const struct dt_space *s, struct json_object *o, const double *rest,
+                       double *x, struct dt_error *e)
 {
     if (!json_object_is_type(o, json_type_object))
         return dt_fail(e, "a configuration must be an object like {\"ps\": 1, \"workers\": 4}");
@@ -226,14 +328,16 @@ int dt_config_from_json(const struct dt_space *s, struct json_object *o, double 
         if (dt_space_index(s, key) < 0)
             return dt_fail(e, "configuration: \"%s\" is not a parameter of the space", key);
     }
-    for (size_t i = 0; i < s->n; i++) {
-        struct json_object *v = NULL;
-        if (!json_object_object_get_ex(o, s->params[i].name, &v))
-            return dt_fail(e, "configuration: \"%s\" is missing", s->params[i].name);
-        if (value_from_json(&s->params[i], v, &x[i], e) < 0)
+    for (size_t k = 0; k < s->n; k++)
+        if (take_value(s, s->conditions->order[k], o, rest, x, e) < 0)
             return dt_fail_at(e, "configuration");
-    }
     return 0;
+}
+
+int dt_config_from_json(const struct dt_space *s, struct json_object *o, double *x,
+                        struct dt_error *e)
+{
+    return dt_config_complete(s, o, NULL, x, e);
 }
 
 char *dt_config_text(const struct dt_space *s, const double *x)
@@ -269,7 +373,10 @@ static void describe_param(struct dt_buf *b, const struct dt_param *p)
         free(low);
         free(high);
     }
-    dt_buf_add(b, p->log ? " (log scale)\n" : "\n");
+    dt_buf_add(b, p->log ? " (log scale)" : "");
+    if (p->when)
+        dt_buf_addf(b, " (when %s)", p->when);
+    dt_buf_add(b, "\n");
 }
 
 char *dt_space_describe(const struct dt_space *s)

@@ -1,7 +1,8 @@
 /* space: parameters with domains, constraints over them, and the configurations that are allowed.
  *
  * A configuration is a vector of doubles, one a parameter: the number itself, for a text choice the index of
- * its label; NaN stands for "as the user's script has it" (only the job as submitted has such). */
+ * its label. NaN stands for "as the user's script has it" (only the job as submitted has such) and for an inactive
+ * parameter: one whose condition does not hold. Of configurations that differ only in what is inactive there is one. */
 #ifndef DT_SPACE_H
 #define DT_SPACE_H
 
@@ -20,6 +21,8 @@ struct dt_param {
     size_t nvalues;
     double *values; /* the number; for DT_PARAM_LABEL its index */
     char **labels;  /* how the user wrote it ("2G", "adam"); NULL for plain numbers */
+    char *when;       /* the condition under which it has a value at all; NULL: always */
+    char *when_place; /* where that stands, for messages; or NULL */
 };
 
 void dt_param_free(struct dt_param *p); /* what it points to, not itself */
@@ -49,11 +52,13 @@ struct dt_exclusion {
 struct dt_space {
     struct dt_param *params;
     size_t n;
+    struct dt_conditions *conditions;
     struct dt_constraint **constraints;
     size_t nconstraints;
     dt_space_filter *filter;
     void *filter_arg;
-    double product;      /* size before constraints; INFINITY where a parameter is continuous */
+    double product;      /* size before constraints, an upper bound if not enumerated; INFINITY where a parameter is
+                            continuous */
     bool enumerated;     /* points[] holds every allowed configuration */
     double *points;      /* npoints rows of n */
     size_t npoints;
@@ -70,9 +75,9 @@ struct dt_fact {
     double value;
 };
 
-/* Builds the space: copies the parameters, compiles the constraints (muParser expressions over parameters, facts
- * and quoted labels), enumerates where that is possible. `candidates` is an optional list of ncandidates
- * rows which alone are allowed. An empty space is an error that says what excluded how many. */
+/* Builds the space: copies the parameters, compiles conditions and constraints (muParser expressions over parameters,
+ * facts and quoted labels), enumerates where that is possible. `candidates` is an optional list of ncandidates
+ * rows which alone are allowed; equal ones count once. An empty space is an error that says what excluded how many. */
 struct dt_space *dt_space_new(const struct dt_param *params, size_t n, const struct dt_strv *constraints,
                               const struct dt_fact *facts, size_t nfacts, dt_space_filter *filter,
                               void *filter_arg, const double *candidates, size_t ncandidates,
@@ -81,6 +86,10 @@ void dt_space_free(struct dt_space *s);
 
 /* Whether x is allowed by constraints and filter; the reason (borrowed) if not. Domains are not checked. */
 bool dt_space_allows(const struct dt_space *s, const double *x, const char **why);
+/* Whether parameter i takes part in x, where what its condition mentions is as dt_space_settle() leaves it. */
+bool dt_space_active(const struct dt_space *s, const double *x, size_t i);
+/* Makes every inactive parameter NaN, whatever it was. */
+void dt_space_settle(const struct dt_space *s, double *x);
 /* Index of the parameter, or -1. */
 int dt_space_index(const struct dt_space *s, const char *name);
 /* x's value for a parameter, or the fallback where there is no such parameter or it is NaN. */
@@ -90,10 +99,13 @@ const char *dt_space_label(const struct dt_space *s, const double *x, const char
 /* Equality of two configurations of n values, NaN equal to NaN. */
 bool dt_config_equal(const double *a, const double *b, size_t n);
 
-/* {"ps":2,"opt":"adam"}; NaN is null. */
+/* {"ps":2,"opt":"adam"}; NaN is null, what is inactive is left out. */
 struct json_object *dt_config_to_json(const struct dt_space *s, const double *x);
-/* Every parameter must be there and nothing else; null is NaN. Domains are not checked, labels are. */
+/* Every active parameter must be there and nothing else; null is NaN. Domains are not checked, labels are. */
 int dt_config_from_json(const struct dt_space *s, struct json_object *o, double *x, struct dt_error *e);
+/* The same, but an active parameter that is not there is as in `rest`. */
+int dt_config_complete(const struct dt_space *s, struct json_object *o, const double *rest, double *x,
+                       struct dt_error *e);
 /* "ps=2 workers=4 lr=0.01". Caller frees. */
 char *dt_config_text(const struct dt_space *s, const double *x);
 /* "ps=0-4 workers=1-8 lr=1e-04..0.1 (log)", one line a parameter. Caller frees. */
@@ -108,7 +120,51 @@ struct dt_constraint *dt_constraint_new(const char *text, const struct dt_param 
                                         const struct dt_fact *facts, size_t nfacts, struct dt_error *e);
 /* True where it holds. A parameter that is NaN, and a result that is NaN, count as holding. */
 bool dt_constraint_holds(struct dt_constraint *c, const double *x);
+/* Whether parameter i stands in it. */
+bool dt_constraint_mentions(const struct dt_constraint *c, size_t i);
 const char *dt_constraint_text(const struct dt_constraint *c);
 void dt_constraint_free(struct dt_constraint *c);
+
+/* A condition is the same, but does not hold where a parameter is NaN, or the result. */
+struct dt_constraint *dt_condition_new(const char *text, const struct dt_param *params, size_t n,
+                                       const struct dt_fact *facts, size_t nfacts, struct dt_error *e);
+bool dt_condition_holds(struct dt_constraint *c, const double *x);
+
+/* ---- what is active (condition.c) ---- */
+
+struct dt_conditions {
+    const struct dt_param *params; /* borrowed */
+    size_t n;
+    struct dt_constraint **when; /* of each parameter; NULL: always active */
+    size_t *order;               /* the parameters' own, but each behind all that its condition mentions */
+    bool *mentioned;             /* by the condition of another */
+};
+
+/* Compiles the conditions of the parameters, which must outlive it. One that mentions itself, depends on itself by way
+ * of others, or holds for no values at all, is an error; where facts decide it may never hold here. Errors name the
+ * place. */
+struct dt_conditions *dt_conditions_new(const struct dt_param *params, size_t n, const struct dt_fact *facts,
+                                        size_t nfacts, struct dt_error *e);
+void dt_conditions_free(struct dt_conditions *c);
+/* As dt_space_active() and dt_space_settle(). */
+bool dt_conditions_active(const struct dt_conditions *c, const double *x, size_t i);
+void dt_conditions_settle(const struct dt_conditions *c, double *x);
+
+/* A walk over all combinations of values, each distinct one once; the last parameter turns fastest. Set the upper part,
+ * call dt_walk_start(), read x until dt_walk_next() says that there are no more, call dt_walk_end(). */
+struct dt_walk {
+    const struct dt_conditions *conditions;
+    /* How many values a parameter takes, at least 1, and which; NULL: all, the lowest for those of a continuous one. */
+    size_t (*count)(const struct dt_param *p, const void *arg);
+    double (*value)(const struct dt_param *p, size_t i, const void *arg);
+    const void *arg;
+    const bool *among; /* only these parameters, and what their conditions mention is among them; NULL: all */
+
+    double *x; /* inactive and other parameters are NaN */
+    size_t *digit;
+};
+void dt_walk_start(struct dt_walk *w);
+bool dt_walk_next(struct dt_walk *w);
+void dt_walk_end(struct dt_walk *w);
 
 #endif

@@ -213,10 +213,26 @@ static int check_choices_type(const struct dt_place *p, const struct dt_param *d
                       &q, e, "the choices are not all of the type \"%s\"; change it or them", type);
 }
 
+/* The condition is compiled where all parameters are known. */
+static int parse_when(const struct dt_place *p, struct dt_param *d, struct json_object *o,
+                      struct dt_error *e)
+{
+    struct dt_place q = dt_spec_under(p, "when");
+    if (!dt_json_get(o, "when"))
+        return 0;
+    if (!d->hyper)
+        return dt_spec_fail(&q, e,
+                            "only hyperparameters take a condition, a job always has its servers, "
+                            "workers and budgets; use \"constraints\"");
+    d->when_place = dt_spec_place_path(&q);
+    return dt_spec_get_string(p, o, "when", &d->when, e);
+}
+
 static int parse_domain(const struct dt_place *p, struct dt_param *d, struct json_object *o,
                         double *submitted, struct dt_error *e)
 {
-    static const char *const keys[] = {"type", "low", "high", "step", "log", "choices", "default"};
+    static const char *const keys[] = {"type", "low",     "high",    "step",
+                                       "log",  "choices", "default", "when"};
     *submitted = NAN;
     if (json_object_is_type(o, json_type_array))
         return parse_choices(p, d, o, e);
@@ -236,7 +252,7 @@ static int parse_domain(const struct dt_place *p, struct dt_param *d, struct jso
     } else if (parse_bounds(p, d, o, e) < 0) {
         return -1;
     }
-    if (parse_log(p, d, o, e) < 0)
+    if (parse_log(p, d, o, e) < 0 || parse_when(p, d, o, e) < 0)
         return -1;
     struct json_object *given = dt_json_get(o, "default");
     struct dt_place q = dt_spec_under(p, "default");

@@ -245,6 +245,14 @@ static int put_min_improve(struct json_object *doc, const char *text, struct dt_
     return colon ? put_count(doc, "window", colon + 1, e) : 0;
 }
 
+static int put_hours(struct json_object *doc, const char *text, struct dt_error *e)
+{
+    double hours;
+    if (dt_parse_double(text, &hours) < 0 || !(hours > 0))
+        return dt_fail(e, "\"%s\": a number of hours above 0 is needed", text);
+    return put(doc, "search", "max_node_hours", dt_json_number(hours), e);
+}
+
 static int put_deadline(struct json_object *doc, const char *text, struct dt_error *e)
 {
     double s;
@@ -306,6 +314,8 @@ static int put_option(struct json_object *doc, const struct dt_option *o, const 
         return put_count(doc, "parallel", v, e);
     if (strcmp(name, "dt-min-improve") == 0)
         return put_min_improve(doc, v, e);
+    if (strcmp(name, "dt-max-node-hours") == 0)
+        return put_hours(doc, v, e);
     if (strcmp(name, "dt-deadline") == 0)
         return put_deadline(doc, v, e);
     if (strcmp(name, "dt-layout") == 0)

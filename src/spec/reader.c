@@ -24,19 +24,26 @@ void dt_spec_place_text(const struct dt_place *p, struct dt_buf *b)
         dt_buf_addf(b, ":%d", line);
 }
 
-int dt_spec_fail(const struct dt_place *p, struct dt_error *e, const char *fmt, ...)
+char *dt_spec_place_path(const struct dt_place *p)
 {
     struct dt_buf b = DT_BUF_INIT;
+    if (!p->name)
+        return NULL;
+    dt_spec_place_text(p, &b);
+    for (size_t i = 0; p->path[i]; i++)
+        dt_buf_addf(&b, "%s%s", i ? "." : ": ", p->path[i]);
+    return dt_buf_take(&b);
+}
+
+int dt_spec_fail(const struct dt_place *p, struct dt_error *e, const char *fmt, ...)
+{
     va_list ap;
     va_start(ap, fmt);
-    char *message = dt_xvasprintf(fmt, ap);
+    char *message = dt_xvasprintf(fmt, ap), *place = dt_spec_place_path(p);
     va_end(ap);
-    dt_spec_place_text(p, &b);
-    for (size_t i = 0; p->name && p->path[i]; i++)
-        dt_buf_addf(&b, "%s%s", i ? "." : ": ", p->path[i]);
-    dt_fail(e, "%s%s%s", b.s ? b.s : "", b.s ? ": " : "", message);
+    dt_fail(e, "%s%s%s", place ? place : "", place ? ": " : "", message);
     free(message);
-    dt_buf_free(&b);
+    free(place);
     return -1;
 }
 

@@ -81,58 +81,81 @@ static int parse_target(struct dt_spec *s, const struct dt_place *top, struct js
     return isfinite(s->target) ? 0 : dt_spec_fail(&q, e, "a finite number is needed here");
 }
 
-static int parse_search(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
-                        struct dt_error *e)
+static int parse_deadline(struct dt_spec *s, const struct dt_place *p, struct json_object *o,
+                          struct dt_error *e)
 {
-    static const char *const keys[] = {"algorithm",   "seed",    "max_configs",  "min_configs",
-                                       "min_improve", "window",  "max_failures", "parallel",
-                                       "grid_levels", "deadline"};
-    static const char *const algorithms[] = {"bayes", "random", "sobol", "grid"};
-    struct dt_place p = dt_spec_under(top, "search");
-    size_t seed = (size_t)s->seed;
+    struct dt_place q = dt_spec_under(p, "deadline");
     char *deadline = NULL;
-    if (!o)
-        return 0;
-    if (dt_spec_check_keys(&p, o, keys, COUNT(keys), e) < 0 ||
-        dt_spec_get_string(&p, o, "algorithm", &s->algorithm, e) < 0 ||
-        dt_spec_get_size(&p, o, "seed", 0, &seed, e) < 0 ||
-        dt_spec_get_size(&p, o, "max_configs", 1, &s->max_configs, e) < 0 ||
-        dt_spec_get_size(&p, o, "min_configs", 1, &s->min_configs, e) < 0 ||
-        dt_spec_get_size(&p, o, "window", 1, &s->window, e) < 0 ||
-        dt_spec_get_size(&p, o, "max_failures", 1, &s->max_failures, e) < 0 ||
-        dt_spec_get_size(&p, o, "parallel", 1, &s->parallel, e) < 0 ||
-        dt_spec_get_size(&p, o, "grid_levels", 2, &s->grid_levels, e) < 0 ||
-        dt_spec_get_string(&p, o, "deadline", &deadline, e) < 0)
-        return -1;
-    s->seed = seed;
-    struct dt_place q = dt_spec_under(&p, "deadline");
-    int rc = 0;
+    int rc = dt_spec_get_string(p, o, "deadline", &deadline, e);
     if (deadline && (dt_parse_time(deadline, &s->deadline) < 0 || s->deadline <= 0))
         rc = dt_spec_fail(
             &q, e,
             "\"%s\" is not a time; write it as Slurm does: \"90\" (minutes), \"1:30:00\", \"1-12\"",
             deadline);
     free(deadline);
-    if (rc < 0)
+    return rc;
+}
+
+static int parse_algorithm(struct dt_spec *s, const struct dt_place *p, struct json_object *o,
+                           struct dt_error *e)
+{
+    static const char *const algorithms[] = {"bayes", "random", "sobol", "grid"};
+    struct dt_place q = dt_spec_under(p, "algorithm");
+    if (dt_spec_get_string(p, o, "algorithm", &s->algorithm, e) < 0)
         return -1;
-    bool known = false;
     for (size_t i = 0; i < COUNT(algorithms); i++)
-        known |= strcmp(s->algorithm, algorithms[i]) == 0;
-    q = dt_spec_under(&p, "algorithm");
-    if (!known) {
-        const char *near = dt_nearest(s->algorithm, algorithms, COUNT(algorithms));
-        return dt_spec_fail(&q, e, "\"%s\" is not an algorithm; %s%s", s->algorithm,
-                            near ? "did you mean " : "there are bayes, random, sobol and ",
-                            near ? near : "grid");
-    }
-    struct json_object *improve = dt_json_get(o, "min_improve");
-    q = dt_spec_under(&p, "min_improve");
-    if (improve && dt_spec_want(&q, improve, json_type_double, "a number of per cent", e) < 0)
+        if (strcmp(s->algorithm, algorithms[i]) == 0)
+            return 0;
+    const char *near = dt_nearest(s->algorithm, algorithms, COUNT(algorithms));
+    return dt_spec_fail(&q, e, "\"%s\" is not an algorithm; %s%s", s->algorithm,
+                        near ? "did you mean " : "there are bayes, random, sobol and ",
+                        near ? near : "grid");
+}
+
+static int get_number(const struct dt_place *p, struct json_object *o, const char *key,
+                      const char *word, double *x, struct dt_error *e)
+{
+    struct dt_place q = dt_spec_under(p, key);
+    struct json_object *v = dt_json_get(o, key);
+    if (v && dt_spec_want(&q, v, json_type_double, word, e) < 0)
         return -1;
-    if (improve)
-        s->min_improve = json_object_get_double(improve) / 100;
+    if (v)
+        *x = json_object_get_double(v);
+    return 0;
+}
+
+static int parse_search(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
+                        struct dt_error *e)
+{
+    static const char *const keys[] = {
+        "algorithm", "seed",         "max_configs", "min_configs",    "min_improve", "window",
+        "repeats",   "max_failures", "parallel",    "max_node_hours", "deadline",    "grid_levels"};
+    struct dt_place p = dt_spec_under(top, "search"), q;
+    size_t seed = (size_t)s->seed;
+    double improve = 100 * s->min_improve;
+    if (!o)
+        return 0;
+    if (dt_spec_check_keys(&p, o, keys, COUNT(keys), e) < 0 || parse_algorithm(s, &p, o, e) < 0 ||
+        dt_spec_get_size(&p, o, "seed", 0, &seed, e) < 0 ||
+        dt_spec_get_size(&p, o, "max_configs", 1, &s->max_configs, e) < 0 ||
+        dt_spec_get_size(&p, o, "min_configs", 1, &s->min_configs, e) < 0 ||
+        dt_spec_get_size(&p, o, "window", 1, &s->window, e) < 0 ||
+        dt_spec_get_size(&p, o, "repeats", 0, &s->repeats, e) < 0 ||
+        dt_spec_get_size(&p, o, "max_failures", 1, &s->max_failures, e) < 0 ||
+        dt_spec_get_size(&p, o, "parallel", 1, &s->parallel, e) < 0 ||
+        dt_spec_get_size(&p, o, "grid_levels", 2, &s->grid_levels, e) < 0 ||
+        get_number(&p, o, "min_improve", "a number of per cent", &improve, e) < 0 ||
+        get_number(&p, o, "max_node_hours", "a number of hours", &s->max_node_hours, e) < 0 ||
+        parse_deadline(s, &p, o, e) < 0)
+        return -1;
+    s->seed = seed;
+    s->min_improve = improve / 100;
+    q = dt_spec_under(&p, "min_improve");
     if (!(s->min_improve >= 0 && s->min_improve <= 1))
         return dt_spec_fail(&q, e, "per cent between 0 and 100 are needed here");
+    q = dt_spec_under(&p, "max_node_hours");
+    if (!(s->max_node_hours > 0))
+        return dt_spec_fail(&q, e, "a number of hours above 0 is needed here");
     return 0;
 }
 
@@ -202,8 +225,8 @@ static int parse_where(struct dt_replay_spec *r, const struct dt_place *p,
 static int parse_replay(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
                         struct dt_error *e)
 {
-    static const char *const keys[] = {"map",      "where",  "objective", "goal",
-                                       "duration", "status", "ok"};
+    static const char *const keys[] = {"map",      "where", "objective", "goal",
+                                       "duration", "nodes", "status",    "ok"};
     struct dt_replay_spec *r = &s->replay;
     struct dt_place p = dt_spec_under(top, "replay"), q;
     if (!o)
@@ -211,6 +234,7 @@ static int parse_replay(struct dt_spec *s, const struct dt_place *top, struct js
     if (dt_spec_check_keys(&p, o, keys, COUNT(keys), e) < 0 ||
         dt_spec_get_string(&p, o, "objective", &r->objective, e) < 0 ||
         dt_spec_get_string(&p, o, "duration", &r->duration, e) < 0 ||
+        dt_spec_get_string(&p, o, "nodes", &r->nodes, e) < 0 ||
         dt_spec_get_string(&p, o, "status", &r->status, e) < 0 ||
         dt_spec_get_strings(&p, o, "ok", &r->ok, e) < 0)
         return -1;
@@ -285,7 +309,8 @@ struct dt_spec *dt_spec_parse(struct json_object *json, const char *text, const 
     s->parallel = 1;
     s->grid_levels = 5;
     s->min_improve = 0.02;
-    s->deadline = INFINITY;
+    s->deadline = s->max_node_hours = INFINITY;
+    s->repeats = 8;
     if (parse_all(s, &top, e) < 0) {
         dt_spec_free(s);
         return NULL;
@@ -323,6 +348,7 @@ void dt_spec_free(struct dt_spec *s)
     free(s->algorithm);
     free(s->replay.objective);
     free(s->replay.duration);
+    free(s->replay.nodes);
     free(s->replay.status);
     dt_strv_free(&s->replay.params);
     dt_strv_free(&s->replay.columns);

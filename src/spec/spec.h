@@ -22,7 +22,7 @@ struct dt_replay_spec {
     struct dt_strv where_columns, where_values;
     char *objective; /* NULL: no replay section */
     bool maximize;
-    char *duration, *status; /* or NULL */
+    char *duration, *nodes, *status; /* or NULL */
     struct dt_strv ok;
 };
 
@@ -49,6 +49,8 @@ struct dt_spec {
     size_t max_configs, min_configs, window, max_failures, parallel, grid_levels;
     double min_improve; /* fraction, 0.02 */
     double deadline;    /* seconds for the whole study; INFINITY */
+    double max_node_hours; /* of all trials together; INFINITY */
+    size_t repeats; /* at most so many trials in a row measure again what is to be recommended */
 
     struct dt_replay_spec replay;
 };

@@ -14,6 +14,8 @@ struct dt_place {
 struct dt_place dt_spec_under(const struct dt_place *p, const char *key);
 /* "SPEC.json:12", or nothing where the place has no name. */
 void dt_spec_place_text(const struct dt_place *p, struct dt_buf *b);
+/* "SPEC.json:12: dt.ps", or NULL where the place has no name. Caller frees. */
+char *dt_spec_place_path(const struct dt_place *p);
 /* "SPEC.json:12: dt.ps: MESSAGE"; returns -1. */
 int dt_spec_fail(const struct dt_place *p, struct dt_error *e, const char *fmt, ...)
     DT_PRINTF(3, 4);

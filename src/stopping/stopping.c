@@ -16,8 +16,9 @@ static double best_of(const struct dt_observation *o, size_t n, bool maximize)
     return best;
 }
 
-char *dt_stopping_check(const struct dt_stopping *s, const struct dt_observation *finished,
-                        size_t n, bool maximize, double now)
+/* Failures in the middle of a study are no reason to stop. */
+char *dt_stopping_limit(const struct dt_stopping *s, const struct dt_observation *finished,
+                        size_t n, double now, double node_hours)
 {
     size_t failures = 0;
     if (now >= s->deadline) {
@@ -26,12 +27,20 @@ char *dt_stopping_check(const struct dt_stopping *s, const struct dt_observation
         free(t);
         return reason;
     }
+    if (node_hours >= s->max_node_hours)
+        return dt_xasprintf("node-hours: %.4g of %.4g are spent", node_hours, s->max_node_hours);
     while (failures < n && finished[failures].status == DT_STATUS_FAILED)
         failures++;
     if (s->max_failures && failures == n && failures >= s->max_failures)
         return dt_xasprintf("failures: the first %zu trials all failed", failures);
     if (n >= s->max_configs)
         return dt_xasprintf("maximum of configurations: %zu of %zu were tried", n, s->max_configs);
+    return NULL;
+}
+
+char *dt_stopping_settled(const struct dt_stopping *s, const struct dt_observation *finished,
+                          size_t n, bool maximize)
+{
     if (n < s->min_configs || n <= s->window)
         return NULL;
     double before = best_of(finished, n - s->window, maximize),

@@ -4,20 +4,62 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *why_stop(const struct dt_study *s, double now)
+/* The finished trials in the order in which they ended, `again` or not. Caller frees. */
+static struct dt_observation *finished(const struct dt_study *s, bool again, size_t *n)
 {
-    struct dt_observation *o = dt_xcalloc(s->nfinished, sizeof(*o));
+    struct dt_observation *o = dt_xcalloc(s->nfinished + 1, sizeof(*o));
+    *n = 0;
     for (size_t i = 0; i < s->nfinished; i++) {
         const struct dt_trial *t = dt_study_trial(s, s->finished[i]);
-        o[i] = (struct dt_observation){t->x, t->status, t->value, t->run_s};
+        if (again || !t->again)
+            o[(*n)++] = (struct dt_observation){.x = t->x, .status = t->status, .value = t->value};
     }
-    char *why =
-        dt_stopping_check(&s->stopping, o, s->nfinished, s->spec->maximize, now - s->t_start);
+    return o;
+}
+
+static char *why_stop(const struct dt_study *s, double now)
+{
+    double nodes, spent = dt_study_node_seconds(s, now, &nodes);
+    size_t n;
+    struct dt_observation *o = finished(s, true, &n);
+    char *why = dt_stopping_limit(&s->stopping, o, n, now - s->t_start, spent / 3600);
     free(o);
     return why;
 }
 
-static int create(struct dt_study *s, struct dt_action *a, struct dt_error *e)
+/* No improvement over the window, and none to be expected over another: a lucky start is no reason
+ * to stop (Makarova et al., "Automatic termination for hyperparameter optimization", AutoML 2022).
+ */
+static char *why_settled(const struct dt_study *s)
+{
+    const struct dt_stopping *st = &s->stopping;
+    size_t n;
+    struct dt_observation *o = finished(s, false, &n);
+    char *why = dt_stopping_settled(st, o, n, s->spec->maximize);
+    free(o);
+    if (!why)
+        return NULL;
+    struct dt_context ctx = dt_study_context(s, &o);
+    if (dt_optimizer_promise(s->optimizer, &ctx) > st->min_improve / (double)st->window) {
+        free(why);
+        why = NULL;
+    }
+    free(o);
+    return why;
+}
+
+/* Node-hours, or else time: the same that dt_study_context() counts as cost. */
+static double budget_left(const struct dt_study *s, double now)
+{
+    double nodes, hours = dt_study_node_seconds(s, now, &nodes) / 3600;
+    if (isfinite(s->stopping.max_node_hours))
+        return fmax(1 - hours / s->stopping.max_node_hours, 0);
+    if (isfinite(s->stopping.deadline))
+        return fmax(1 - (now - s->t_start) / s->stopping.deadline, 0);
+    return 0;
+}
+
+static int create(struct dt_study *s, double now, struct dt_action *a, struct dt_error *e)
 {
     a->x = dt_xcalloc(s->space->n, sizeof(double));
     if (s->submitted && s->n == 0) {
@@ -26,16 +68,63 @@ static int create(struct dt_study *s, struct dt_action *a, struct dt_error *e)
         a->kind = DT_ACTION_CREATE;
         return 0;
     }
-    struct dt_observation *o = dt_study_observations(s);
-    struct dt_context ctx = {
-        s->space, o, s->n, s->spec->maximize, s->spec->seed, s->spec->grid_levels};
+    struct dt_observation *o;
+    struct dt_context ctx = dt_study_context(s, &o);
+    ctx.budget_left = budget_left(s, now);
     int rc = dt_optimizer_suggest(s->optimizer, &ctx, a->x, e);
     free(o);
     if (rc == 1) {
         a->why = dt_xstrdup(s->spec->algorithm);
         a->kind = DT_ACTION_CREATE;
+    } else {
+        dt_action_free(a);
     }
     return rc < 0 ? -1 : 0;
+}
+
+/* ---- before the end ---- */
+
+static size_t repeats_in_a_row(const struct dt_study *s)
+{
+    size_t n = 0;
+    while (n < s->n && s->trials[s->n - 1 - n].again)
+        n++;
+    return n;
+}
+
+/* One more measurement of what may be recommended, where that is of use. */
+static bool create_repeat(const struct dt_study *s, struct dt_action *a)
+{
+    if (repeats_in_a_row(s) >= s->spec->repeats)
+        return false;
+    struct dt_observation *o;
+    struct dt_context ctx = dt_study_context(s, &o);
+    int i = dt_context_repeat(&ctx);
+    free(o);
+    if (i < 0)
+        return false;
+    a->x = dt_xcalloc(s->space->n, sizeof(double));
+    memcpy(a->x, s->trials[i].x, s->space->n * sizeof(double));
+    a->why = dt_xstrdup("measured again");
+    a->again = s->trials[i].id;
+    a->kind = DT_ACTION_CREATE;
+    return true;
+}
+
+static bool repeat_open(const struct dt_study *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->trials[i].again && s->trials[i].state != DT_TRIAL_ENDED)
+            return true;
+    return false;
+}
+
+/* The last trials are kept for measuring again. */
+static bool near_the_end(const struct dt_study *s)
+{
+    size_t kept = s->stopping.max_configs / 5;
+    kept = kept < s->spec->repeats ? kept : s->spec->repeats;
+    return s->n + kept >= s->stopping.max_configs;
 }
 
 static void decide_ending(const struct dt_study *s, struct dt_action *a)
@@ -54,58 +143,84 @@ static void decide_ending(const struct dt_study *s, struct dt_action *a)
         a->kind = DT_ACTION_FINISH;
 }
 
-int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct dt_error *e)
+/* A trial whose target is reached is done. */
+static bool cancel_done(const struct dt_study *s, struct dt_action *a)
 {
-    size_t live = 0, waiting = 0;
-    *a = (struct dt_action){.kind = DT_ACTION_NONE};
-    if (s->stop_reason) {
-        decide_ending(s, a);
-        return 0;
-    }
     for (size_t i = 0; i < s->n; i++) {
         const struct dt_trial *t = &s->trials[i];
-        live += dt_trial_live(t);
         if (dt_trial_live(t) && !isnan(t->t_target) && !t->cancelling) {
-            a->kind = DT_ACTION_CANCEL; /* the target is reached: the trial is done */
+            a->kind = DT_ACTION_CANCEL;
             a->trial = t->id;
-            return 0;
+            return true;
         }
     }
-    a->why = s->n ? why_stop(s, now) : NULL;
-    if (a->why) {
-        a->kind = DT_ACTION_STOP;
-        return 0;
-    }
-    for (size_t i = 0; i < s->n && live < s->parallel; i++) {
+    return false;
+}
+
+/* Submits what is due; returns how many of the places for trials are taken. */
+static size_t submit_due(const struct dt_study *s, double now, struct dt_action *a)
+{
+    size_t taken = 0;
+    for (size_t i = 0; i < s->n; i++)
+        taken += dt_trial_live(&s->trials[i]);
+    for (size_t i = 0; i < s->n && taken < s->parallel; i++) {
         const struct dt_trial *t = &s->trials[i];
         if (t->state != DT_TRIAL_CREATED)
             continue;
         if (t->deferred <= now) {
             a->kind = DT_ACTION_SUBMIT;
             a->trial = t->id;
-            return 0;
+            return taken;
         }
-        waiting++;
+        taken++;
     }
-    if (live + waiting >= s->parallel)
+    return taken;
+}
+
+/* There is room for one more trial. `settled`: why new configurations promise nothing, or NULL. */
+static int decide_next(struct dt_study *s, size_t taken, const char *settled, double now,
+                       struct dt_action *a, struct dt_error *e)
+{
+    bool full = s->n >= s->stopping.max_configs;
+    if (!full && (settled || near_the_end(s)) && create_repeat(s, a))
         return 0;
-    if (s->n >=
-        s->stopping.max_configs) { /* also where some taught nothing, so that it always ends */
-        if (live + waiting == 0) {
-            a->kind = DT_ACTION_STOP;
-            a->why = dt_xasprintf("maximum of configurations: %zu were tried", s->n);
-        }
-        return 0;
-    }
-    if (create(s, a, e) < 0) {
-        dt_action_free(a);
+    if (!settled && !full && create(s, now, a, e) < 0)
         return -1;
-    }
-    if (a->kind == DT_ACTION_NONE && live + waiting == 0) {
-        a->kind = DT_ACTION_STOP;
-        a->why = dt_xstrdup("space: every configuration was tried");
-    }
+    if (a->kind != DT_ACTION_NONE || (settled ? repeat_open(s) : taken > 0))
+        return 0;
+    if (!settled && !full && create_repeat(s, a)) /* the space is exhausted */
+        return 0;
+    a->kind = DT_ACTION_STOP;
+    a->why = settled ? dt_xstrdup(settled)
+             : full /* also where some taught nothing, so that it always ends */
+                 ? dt_xasprintf("maximum of configurations: %zu were tried", s->n)
+                 : dt_xstrdup("space: every configuration was tried");
     return 0;
+}
+
+int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct dt_error *e)
+{
+    *a = (struct dt_action){.kind = DT_ACTION_NONE};
+    if (s->stop_reason) {
+        decide_ending(s, a);
+        return 0;
+    }
+    if (cancel_done(s, a))
+        return 0;
+    a->why = s->n ? why_stop(s, now) : NULL;
+    if (a->why) {
+        a->kind = DT_ACTION_STOP;
+        return 0;
+    }
+    size_t taken = submit_due(s, now, a);
+    if (a->kind != DT_ACTION_NONE || taken >= s->parallel)
+        return 0;
+    char *settled = s->n ? why_settled(s) : NULL;
+    int rc = decide_next(s, taken, settled, now, a, e);
+    free(settled);
+    if (rc < 0)
+        dt_action_free(a);
+    return rc;
 }
 
 void dt_action_free(struct dt_action *a)

@@ -42,6 +42,7 @@ struct json_object *dt_event_to_json(const struct dt_event *ev)
     add_count(o, "trial", ev->trial);
     add_count(o, "run", ev->run);
     add_count(o, "job", ev->job);
+    add_count(o, "again", ev->again);
     if (ev->config)
         json_object_object_add(o, "config", json_object_get(ev->config));
     if (ev->kind == DT_EVENT_ENDED)
@@ -54,6 +55,7 @@ struct json_object *dt_event_to_json(const struct dt_event *ev)
     add_number(o, "startup_s", ev->startup_s);
     add_number(o, "run_s", ev->run_s);
     add_number(o, "billing", ev->billing);
+    add_number(o, "nodes", ev->nodes);
     add_number(o, "value", ev->value);
     if (ev->until != 0)
         add_number(o, "until", ev->until);
@@ -79,6 +81,7 @@ int dt_event_from_json(struct json_object *o, struct dt_event *ev, struct dt_err
     ev->trial = (int)dt_json_int(o, "trial", 0);
     ev->run = (int)dt_json_int(o, "run", 0);
     ev->job = (uint32_t)dt_json_int(o, "job", 0);
+    ev->again = (int)dt_json_int(o, "again", 0);
     ev->config = json_object_get(dt_json_get(o, "config"));
     ev->text = text ? dt_xstrdup(text) : NULL;
     ev->exit_code = (int)dt_json_int(o, "exit_code", 0);
@@ -87,6 +90,7 @@ int dt_event_from_json(struct json_object *o, struct dt_event *ev, struct dt_err
     ev->startup_s = dt_json_num(o, "startup_s", NAN);
     ev->run_s = dt_json_num(o, "run_s", NAN);
     ev->billing = dt_json_num(o, "billing", NAN);
+    ev->nodes = dt_json_num(o, "nodes", NAN);
     ev->value = dt_json_num(o, "value", NAN);
     ev->until = dt_json_num(o, "until", 0);
     ev->interrupted = dt_json_bool(o, "interrupted", false);

@@ -52,6 +52,7 @@ static int perform(struct run *run, const struct dt_action *a, struct dt_error *
         ev.trial = (int)run->s->n + 1;
         ev.config = dt_config_to_json(run->s->space, a->x);
         ev.text = dt_xstrdup(a->why);
+        ev.again = a->again;
         return record(run, &ev, e);
     case DT_ACTION_SUBMIT:
         if (run->b->ops->submit(run->b->b, run->s, t, &ev, e) < 0)
@@ -220,6 +221,10 @@ static double next_due(const struct run *run)
 {
     double due = now(run) + LONG_WAIT;
     double deadline = run->s->t_start + run->s->stopping.deadline;
+    double nodes, spent = dt_study_node_seconds(run->s, now(run), &nodes);
+    if (nodes > 0)
+        deadline =
+            fmin(deadline, now(run) + (3600 * run->s->stopping.max_node_hours - spent) / nodes);
     if (!run->s->stop_reason && deadline < due)
         due = deadline;
     for (size_t i = 0; i < run->s->n; i++) {

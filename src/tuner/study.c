@@ -19,6 +19,7 @@ struct dt_study *dt_study_new(const struct dt_spec *spec, const struct dt_space 
         .min_improve = spec->min_improve,
         .max_failures = spec->max_failures,
         .deadline = spec->deadline,
+        .max_node_hours = spec->max_node_hours,
     };
     if (submitted) {
         s->submitted = dt_xcalloc(space->n, sizeof(double));
@@ -156,6 +157,8 @@ static int apply_created(struct dt_study *s, const struct dt_event *ev, struct d
 {
     if (ev->trial != (int)s->n + 1)
         return dt_fail(e, "trial %d was created out of order", ev->trial);
+    if (ev->again < 0 || ev->again > (int)s->n || (ev->again && s->trials[ev->again - 1].again))
+        return dt_fail(e, "trial %d cannot measure trial %d again", ev->trial, ev->again);
     double *x = dt_xcalloc(s->space->n, sizeof(double));
     if (dt_config_from_json(s->space, ev->config, x, e) < 0) {
         free(x);
@@ -164,6 +167,7 @@ static int apply_created(struct dt_study *s, const struct dt_event *ev, struct d
     s->trials = dt_xrealloc(s->trials, s->n + 1, sizeof(*s->trials));
     s->trials[s->n++] = (struct dt_trial){
         .id = ev->trial,
+        .again = ev->again,
         .x = x,
         .why = dt_xstrdup(ev->text ? ev->text : ""),
         .run = 1,
@@ -171,6 +175,7 @@ static int apply_created(struct dt_study *s, const struct dt_event *ev, struct d
         .startup_s = NAN,
         .run_s = NAN,
         .billing = NAN,
+        .nodes = NAN,
         .t_started = NAN,
         .t_target = NAN,
         .value = NAN,
@@ -206,13 +211,14 @@ static void add_cost(struct dt_cost *c, const struct dt_trial *t)
     c->wait_s += isfinite(t->wait_s) ? t->wait_s : 0;
     c->run_s += isfinite(t->run_s) ? t->run_s : 0;
     c->billed_s += isfinite(t->run_s * t->billing) ? t->run_s * t->billing : 0;
+    c->node_s += isfinite(t->run_s * t->nodes) ? t->run_s * t->nodes : 0;
 }
 
 /* What the run that failed had reported says nothing about the next, but it had its cost. */
 static void run_again(struct dt_trial *t)
 {
     add_cost(&t->earlier, t);
-    t->wait_s = t->startup_s = t->run_s = t->billing = NAN;
+    t->wait_s = t->startup_s = t->run_s = t->billing = t->nodes = NAN;
     for (size_t i = 0; i < t->nmetrics; i++)
         free(t->metrics[i].name);
     t->nmetrics = 0;
@@ -229,6 +235,7 @@ static void apply_ended(struct dt_study *s, struct dt_trial *t, const struct dt_
     t->startup_s = ev->startup_s;
     t->run_s = ev->run_s;
     t->billing = ev->billing;
+    t->nodes = isnan(ev->nodes) ? t->nodes : ev->nodes;
     t->exit_code = ev->exit_code;
     t->signal = ev->signal;
     t->cause = isnan(t->t_target) ? ev->cause : DT_CAUSE_TARGET;
@@ -262,6 +269,7 @@ static void apply_resumed(struct dt_study *s, const struct dt_event *ev)
     st->min_configs = (size_t)dt_json_int(ev->config, "min_configs", (int64_t)st->min_configs);
     st->window = (size_t)dt_json_int(ev->config, "window", (int64_t)st->window);
     s->parallel = (size_t)dt_json_int(ev->config, "parallel", (int64_t)s->parallel);
+    st->max_node_hours = dt_json_num(ev->config, "max_node_hours", st->max_node_hours);
     if (dt_json_get(ev->config, "min_improve"))
         st->min_improve = dt_json_num(ev->config, "min_improve", 0) / 100;
     const char *deadline = dt_json_str(ev->config, "deadline", NULL);
@@ -302,6 +310,7 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
         t->state = DT_TRIAL_STARTED;
         t->t_started = ev->t;
         t->wait_s = ev->wait_s;
+        t->nodes = ev->nodes;
         break;
     case DT_EVENT_METRIC:
         apply_metric(s, t, ev);
@@ -340,24 +349,55 @@ int dt_study_apply_record(struct dt_study *s, struct json_object *record, struct
 
 /* ---- views ---- */
 
-struct dt_observation *dt_study_observations(const struct dt_study *s)
+struct dt_context dt_study_context(const struct dt_study *s, struct dt_observation **obs)
 {
-    struct dt_observation *o = dt_xcalloc(s->n, sizeof(*o));
+    bool by_nodes = isfinite(s->stopping.max_node_hours);
+    *obs = dt_xcalloc(s->n + 1, sizeof(**obs));
     for (size_t i = 0; i < s->n; i++) {
         const struct dt_trial *t = &s->trials[i];
-        o[i] = (struct dt_observation){t->x, t->status, t->value, isnan(t->run_s) ? 0 : t->run_s};
+        double cost = by_nodes ? t->run_s * t->nodes : t->run_s;
+        (*obs)[i] = (struct dt_observation){t->x, t->status, t->value, isnan(cost) ? 0 : cost,
+                                            (size_t)t->again};
     }
-    return o;
+    return (struct dt_context){.space = s->space,
+                               .obs = *obs,
+                               .nobs = s->n,
+                               .maximize = s->spec->maximize,
+                               .seed = s->spec->seed,
+                               .grid_levels = s->spec->grid_levels};
 }
 
 const struct dt_trial *dt_study_best(const struct dt_study *s)
 {
-    struct dt_observation *o = dt_study_observations(s);
-    struct dt_context ctx = {
-        .space = s->space, .obs = o, .nobs = s->n, .maximize = s->spec->maximize};
+    struct dt_observation *o;
+    struct dt_context ctx = dt_study_context(s, &o);
     int best = dt_context_best(&ctx);
     free(o);
     return best < 0 ? NULL : &s->trials[best];
+}
+
+double dt_study_mean(const struct dt_study *s, const struct dt_trial *t, int *n)
+{
+    double mean;
+    struct dt_observation *o;
+    struct dt_context ctx = dt_study_context(s, &o);
+    *n = dt_context_mean(&ctx, (size_t)t->id - 1, &mean);
+    free(o);
+    return mean;
+}
+
+double dt_study_node_seconds(const struct dt_study *s, double now, double *nodes)
+{
+    double spent = dt_study_cost(s).node_s;
+    *nodes = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct dt_trial *t = &s->trials[i];
+        if (t->state != DT_TRIAL_STARTED || isnan(t->nodes))
+            continue;
+        *nodes += t->nodes;
+        spent += t->nodes * fmax(now - t->t_started, 0);
+    }
+    return spent;
 }
 
 struct dt_cost dt_study_cost(const struct dt_study *s)
@@ -367,6 +407,7 @@ struct dt_cost dt_study_cost(const struct dt_study *s)
         c.wait_s += s->trials[i].earlier.wait_s;
         c.run_s += s->trials[i].earlier.run_s;
         c.billed_s += s->trials[i].earlier.billed_s;
+        c.node_s += s->trials[i].earlier.node_s;
         add_cost(&c, &s->trials[i]);
     }
     return c;

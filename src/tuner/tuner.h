@@ -14,12 +14,12 @@
 /* ---- events (event.c) ---- */
 
 enum dt_event_kind {
-    DT_EVENT_CREATED,   /* trial, config, text: why this one */
+    DT_EVENT_CREATED,   /* trial, config, text: why this one; again: the trial that it measures once more */
     DT_EVENT_SUBMITTED, /* trial, run, job */
     DT_EVENT_DEFERRED,  /* trial: Slurm would not take it now; text, until */
-    DT_EVENT_STARTED,   /* trial, wait_s */
+    DT_EVENT_STARTED,   /* trial, wait_s, nodes */
     DT_EVENT_METRIC,    /* trial, text: name, value; t is when the program said it */
-    DT_EVENT_ENDED,     /* trial, run, cause, text, exit_code, signal, wait_s, startup_s, run_s, billing */
+    DT_EVENT_ENDED,     /* trial, run, cause, text, exit_code, signal, wait_s, startup_s, run_s, billing, nodes */
     DT_EVENT_STOPPING,  /* text: the reason; interrupted: unfinished trials are to be run again on resume */
     DT_EVENT_RESUMED,   /* config: search limits to change, or NULL */
     DT_EVENT_FINISHED,
@@ -51,7 +51,7 @@ extern const char *const dt_cause_names[DT_CAUSES]; /* "out of memory" */
 struct dt_event {
     enum dt_event_kind kind;
     double t; /* seconds since the epoch (virtual in a replay) */
-    int trial, run;
+    int trial, run, again;
     uint32_t job;
     struct json_object *config; /* owned */
     char *text;                 /* owned */
@@ -59,10 +59,11 @@ struct dt_event {
     int exit_code, signal;
     double wait_s, startup_s, run_s; /* NaN: unknown */
     double billing;                  /* what Slurm bills a second of the job */
+    double nodes;                    /* that it was given */
     double value, until;
     bool interrupted;
 };
-#define DT_EVENT(k) {.kind = (k), .wait_s = NAN, .startup_s = NAN, .run_s = NAN, .billing = NAN, .value = NAN}
+#define DT_EVENT(k) {.kind = (k), .wait_s = NAN, .startup_s = NAN, .run_s = NAN, .billing = NAN, .nodes = NAN, .value = NAN}
 
 struct json_object *dt_event_to_json(const struct dt_event *ev);
 int dt_event_from_json(struct json_object *o, struct dt_event *ev, struct dt_error *e);
@@ -78,11 +79,12 @@ struct dt_metric {
 };
 
 struct dt_cost {
-    double wait_s, run_s, billed_s;
+    double wait_s, run_s, billed_s, node_s;
 };
 
 struct dt_trial {
     int id; /* from 1 */
+    int again; /* the trial whose configuration it measures once more; 0: none */
     double *x;
     char *why;
     enum dt_trial_state state;
@@ -90,7 +92,7 @@ struct dt_trial {
     uint32_t job;       /* 0: not submitted, or not known */
     double deferred;    /* not to be submitted before */
     double t_submitted, t_started, t_ended;
-    double wait_s, startup_s, run_s, billing;
+    double wait_s, startup_s, run_s, billing, nodes;
     struct dt_cost earlier; /* of the runs before this one */
     enum dt_cause cause;
     char *text; /* what the end said: last lines of output, Slurm's reason */
@@ -133,7 +135,7 @@ int dt_study_apply_record(struct dt_study *s, struct json_object *record, struct
 
 enum dt_action_kind {
     DT_ACTION_NONE,   /* wait */
-    DT_ACTION_CREATE, /* x, why */
+    DT_ACTION_CREATE, /* x, why, again */
     DT_ACTION_SUBMIT, /* trial */
     DT_ACTION_CANCEL, /* trial */
     DT_ACTION_STOP,   /* why */
@@ -141,7 +143,7 @@ enum dt_action_kind {
 };
 struct dt_action {
     enum dt_action_kind kind;
-    int trial;
+    int trial, again;
     double *x; /* owned */
     char *why; /* owned */
 };
@@ -149,15 +151,20 @@ struct dt_action {
 int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct dt_error *e);
 void dt_action_free(struct dt_action *a);
 
-/* Observations of all trials in order of creation. Caller frees the array. */
-struct dt_observation *dt_study_observations(const struct dt_study *s);
-/* The best trial, or NULL while none succeeded; the job as submitted, or NULL. */
+/* What an optimizer needs to know: *obs holds all trials in order of creation, and the caller frees it. The cost is in
+ * node-seconds where node-hours are limited, else in seconds; what is left of the budget is not filled in. */
+struct dt_context dt_study_context(const struct dt_study *s, struct dt_observation **obs);
+/* The (first) trial of the configuration to recommend, or NULL while none succeeded; the job as submitted, or NULL. */
 const struct dt_trial *dt_study_best(const struct dt_study *s);
 const struct dt_trial *dt_study_baseline(const struct dt_study *s);
+/* The mean of all measurements of a trial's configuration and how many there are; NaN and 0 where it has none. */
+double dt_study_mean(const struct dt_study *s, const struct dt_trial *t, int *n);
 /* Seconds that the study took, without the pauses between sittings. */
 double dt_study_elapsed(const struct dt_study *s);
-/* What all runs took, repeated ones too, as far as it is known. */
+/* What all runs took that have ended, repeated ones too, as far as it is known. */
 struct dt_cost dt_study_cost(const struct dt_study *s);
+/* Node-seconds of all runs until now, and how many nodes they are on at this moment. */
+double dt_study_node_seconds(const struct dt_study *s, double now, double *nodes);
 struct dt_trial *dt_study_trial(const struct dt_study *s, int id);
 const struct dt_metric *dt_trial_metric(const struct dt_trial *t, const char *name);
 bool dt_trial_live(const struct dt_trial *t); /* submitted or started */

@@ -320,6 +320,32 @@ END
     report 16
 }
 
+@test "SPEC: conditions" {
+    local when='"opt": ["sgd", "adam"], "m": {"low": 1, "high": 5,
+"when": ' expression
+    while IFS='|' read -r want expression; do
+        spec "2: hyperparameters.m.when: condition \"$want" "{\"hyperparameters\": {$when\"$expression\"}}}"
+    done <<'END'
+opt ==": *|opt ==
+otp == 1": unknown name "otp"; did you mean "opt"?|otp == 1
+opt == 'adm'": no parameter has the value "adm"; did you mean "adam"?|opt == 'adm'
+opt == 'adam": the quote ' is not closed*|opt == 'adam
+opt = 1": = sets a value; write == to compare*|opt = 1
+workers > 0, workers < 9": *join them by &&*|workers > 0, workers < 9
+m > 2": it says when m has a value, so it cannot mention m; use other parameters|m > 2
+opt == 'sgd' && opt == 'adam'": it holds for no values of the parameters, so m would never have one; loosen it, or take m out|opt == 'sgd' && opt == 'adam'
+END
+    spec '2: hyperparameters.m.when: a string is needed here, this is a boolean*' "{\"hyperparameters\": {${when}true}}}"
+    spec '2: hyperparameters.m.when: a value is needed here, this is null*' "{\"hyperparameters\": {${when}null}}}"
+    spec '2: hyperparameters.m.when: an empty value*' "{\"hyperparameters\": {$when\"\"}}}"
+    spec '1: dt.ps.when: only hyperparameters take a condition*"constraints"*' '{"dt": {"ps": {"low": 0, "high": 1, "when": "workers > 1"}}}'
+    spec '1: hyperparameters.m.when: conditions go round in a circle: m on n on m; take one of these out' '{"hyperparameters": {"m": {"low": 1, "high": 5, "when": "n > 1"}, "n": {"low": 1, "high": 5, "when": "m > 1"}}}'
+    printf 'workers,opt,m\n1,adam,\n1,sgd,\n' >rows.csv
+    spec "3: candidates: rows.csv:3: where opt == 'sgd': m: \"\" is not a number" "{\"hyperparameters\": {$when\"opt == 'sgd'\"}},
+\"candidates\": \"rows.csv\"}"
+    report 14
+}
+
 @test "SPEC: candidates" {
     local spec='{"dt": {"ps": {"low": 0, "high": 2}, "workers": {"low": 1, "high": 3}},
 "candidates": "rows.csv"}'

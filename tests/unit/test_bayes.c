@@ -87,7 +87,7 @@ static struct study begin(struct dt_space *space, const char *algorithm, uint64_
 /* Asks for one more, which is pending then; its configuration, or NULL where nothing is left. */
 static const double *ask(struct study *s)
 {
-    struct dt_context ctx = {s->space, s->obs, s->n, s->maximize, s->seed, 5};
+    struct dt_context ctx = {s->space, s->obs, s->n, s->maximize, s->seed, 5, 0};
     struct dt_error e = DT_ERROR_INIT;
     double *x = s->x + s->n * s->space->n;
     int rc = dt_optimizer_suggest(s->optimizer, &ctx, x, &e);
@@ -98,7 +98,8 @@ static const double *ask(struct study *s)
     assert_true(dt_space_allows(s->space, x, NULL));
     assert_false(dt_context_tried(&ctx, x));
     for (size_t i = 0; i < s->space->n; i++)
-        assert_true(dt_param_contains(&s->space->params[i], x[i]));
+        assert_true(dt_space_active(s->space, x, i) ? dt_param_contains(&s->space->params[i], x[i])
+                                                    : isnan(x[i]));
     s->obs[s->n++] = (struct dt_observation){.x = x, .status = DT_STATUS_PENDING, .value = NAN};
     return x;
 }
@@ -107,7 +108,7 @@ static void tell(struct study *s, size_t i, enum dt_status status, double value)
 {
     s->obs[i].status = status;
     s->obs[i].value = value;
-    s->obs[i].duration = 1;
+    s->obs[i].cost = 1;
 }
 
 static void end(struct study *s)
@@ -163,6 +164,30 @@ static void it_searches_continuous_and_mixed_spaces(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < 3; seed++)
         assert_true(trials_to(space, "bayes", seed, mixed, 1.05, 40) <= 40);
+    dt_space_free(space);
+}
+
+static double conditional(const double *x)
+{
+    double sgd = 1.2 + 4 * pow(x[1] - 0.6, 2);
+    return pow(log10(x[0]) + 2.5, 2) + (x[2] == 0 ? sgd : x[2] == 1 ? 1 : 1.5);
+}
+
+/* Most of what it learns from has no momentum, and neither has the best. */
+static void it_learns_where_parameters_are_inactive(void **state)
+{
+    struct dt_param params[] = {lr, momentum, opt};
+    double bayes = 0, random = 0;
+    (void)state;
+    params[1].when = (char *)"opt == \"sgd\"";
+    struct dt_space *space = space_of(params, 3, NULL);
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        bayes += (double)trials_to(space, "bayes", seed, conditional, 1.02, 60) / 6;
+        random += (double)trials_to(space, "random", seed, conditional, 1.02, 60) / 6;
+    }
+    print_message("# trials where one is conditional: bayes %.1f, random %.1f\n", bayes, random);
+    assert_true(bayes <= 20);
+    assert_true(bayes <= 0.6 * random);
     dt_space_free(space);
 }
 
@@ -261,18 +286,16 @@ static void a_region_that_fails_is_left_alone(void **state)
     dt_space_free(space);
 }
 
-static void less_memory_than_what_failed_is_not_tried(void **state)
+static void avoids_less_memory(struct dt_space *space)
 {
-    const struct dt_param params[] = {
-        {.name = "ps", .kind = DT_PARAM_INT, .low = 1, .high = 2, .step = 1}, ps_mem};
-    struct dt_space *space = space_of(params, 2, NULL);
-    (void)state;
     for (uint64_t seed = 0; seed < 10; seed++) {
         struct study s = begin(space, "bayes", seed, 10);
-        static const double known[][2] = {{1, 16384}, {2, 16384}, {1, 4096}, {2, 2048}};
+        static const double known[][3] = {
+            {1, 16384, 0.9}, {2, 16384, 0.9}, {1, 4096, NAN}, {2, 2048, NAN}};
         for (size_t i = 0; i < 4; i++) {
-            memcpy(s.x + 2 * i, known[i], sizeof(known[i]));
-            s.obs[i].x = s.x + 2 * i;
+            double *x = s.x + space->n * i;
+            memcpy(x, known[i], space->n * sizeof(*x));
+            s.obs[i].x = x;
             tell(&s, i, i < 2 ? DT_STATUS_OK : DT_STATUS_FAILED, 1);
         }
         s.n = 4;
@@ -283,6 +306,17 @@ static void less_memory_than_what_failed_is_not_tried(void **state)
         end(&s);
     }
     dt_space_free(space);
+}
+
+static void less_memory_than_what_failed_is_not_tried(void **state)
+{
+    struct dt_param params[] = {
+        {.name = "ps", .kind = DT_PARAM_INT, .low = 1, .high = 2, .step = 1}, ps_mem, momentum};
+    (void)state;
+    params[2].low = params[2].high;
+    params[2].when = (char *)"ps_mem > 16000"; /* inactive in what failed */
+    avoids_less_memory(space_of(params, 2, NULL));
+    avoids_less_memory(space_of(params, 3, NULL));
 }
 
 static void a_bound_keeps_the_search_away(void **state)
@@ -392,6 +426,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_needs_a_fraction_of_the_trials_of_random_search),
         cmocka_unit_test(it_searches_continuous_and_mixed_spaces),
+        cmocka_unit_test(it_learns_where_parameters_are_inactive),
         cmocka_unit_test(both_algorithms_visit_a_finite_space_once),
         cmocka_unit_test(the_context_alone_decides),
         cmocka_unit_test(a_speed_to_maximize_is_a_time_to_minimize),

@@ -473,6 +473,14 @@ static void the_job_as_submitted_is_a_configuration(void **state)
         {"{\"hyperparameters\": {\"lr\": {\"low\": 0.1, \"high\": 1, \"default\": 0.5}, \"m\": [1, "
          "2]}}",
          "workers=4 lr=0.5"},
+        {"{\"hyperparameters\": {\"m\": {\"low\": 0, \"high\": 1, \"default\": 0.5, \"when\": "
+         "\"opt == "
+         "'sgd'\"}, \"opt\": {\"choices\": [\"sgd\", \"adam\"], \"default\": \"sgd\"}}}",
+         "workers=4 m=0.5 opt=sgd"},
+        {"{\"hyperparameters\": {\"m\": {\"low\": 0, \"high\": 1, \"default\": 0.5, \"when\": "
+         "\"opt == "
+         "'sgd'\"}, \"opt\": {\"choices\": [\"sgd\", \"adam\"], \"default\": \"adam\"}}}",
+         "workers=4 opt=adam"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -495,16 +503,27 @@ static void the_job_as_submitted_is_a_configuration(void **state)
 
 static void candidates_come_from_a_file(void **state)
 {
+    static const char momentum[] =
+        ", \"m\": {\"low\": 0.1, \"high\": 0.9, \"when\": \"opt == 'sgd'\"}";
     static const struct {
         const char *csv, *error;
         size_t n;
+        const char *more; /* hyperparameters */
     } cases[] = {
-        {"workers,ps,opt\n1,0,sgd\n4,1,adam\n", NULL, 2},
-        {"workers,opt\n1,sgd\n", ": no column \"ps\"", 0},
-        {"workers,ps,opt\n1,0,sgd\n99,1,adam\n", ":3: workers: 99 is outside its domain", 0},
-        {"workers,ps,ps_cpus,opt\n1,0,1,sgd\n", ": column \"ps_cpus\" needs its domain", 0},
-        {"workers,ps,opt,note\n1,0,sgd,slow\n", NULL, 1},
-        {"workers,ps,opt\n1,0,lamb\n", ":2: \"lamb\" is not one of the choices of opt", 0},
+        {"workers,ps,opt\n1,0,sgd\n4,1,adam\n", NULL, 2, NULL},
+        {"workers,opt\n1,sgd\n", ": no column \"ps\"", 0, NULL},
+        {"workers,ps,opt\n1,0,sgd\n99,1,adam\n", ":3: workers: 99 is outside its domain", 0, NULL},
+        {"workers,ps,ps_cpus,opt\n1,0,1,sgd\n", ": column \"ps_cpus\" needs its domain", 0, NULL},
+        {"workers,ps,opt,note\n1,0,sgd,slow\n", NULL, 1, NULL},
+        {"workers,ps,opt\n1,0,lamb\n", ":2: \"lamb\" is not one of the choices of opt", 0, NULL},
+        {"m,workers,ps,opt\n0.5,1,0,sgd\n,1,0,adam\n-,2,0,adam\nNaN,3,0,adam\nnull,4,0,adam\n",
+         NULL, 5, momentum},
+        {"m,workers,ps,opt\n0.5,1,0,sgd\n0.2,1,0,sgd\n0,1,0,adam\n7,1,0,adam\n,1,0,adam\n", NULL, 3,
+         momentum},
+        {"m,workers,ps,opt\n,1,0,adam\n,1,0,sgd\n",
+         ":3: where opt == 'sgd': m: \"\" is not a number", 0, momentum},
+        {"m,workers,ps,opt\n0,1,0,sgd\n", ":2: where opt == 'sgd': m: 0 is outside its domain", 0,
+         momentum},
     };
     const char *tmp = getenv("TMPDIR");
     (void)state;
@@ -515,8 +534,8 @@ static void candidates_come_from_a_file(void **state)
         assert_int_equal(dt_write_file(path, cases[i].csv, strlen(cases[i].csv), 0600, &e), 0);
         char *text = dt_xasprintf("{\"dt\": {\"ps\": [0, 1], \"workers\": {\"low\": 1, \"high\": "
                                   "8}}, \"candidates\": \"%s\", "
-                                  "\"hyperparameters\": {\"opt\": [\"sgd\", \"adam\"]}}",
-                                  path);
+                                  "\"hyperparameters\": {\"opt\": [\"sgd\", \"adam\"]%s}}",
+                                  path, cases[i].more ? cases[i].more : "");
         struct dt_spec *spec = spec_of(text);
         struct dt_job job = job_of((const char *[]){NULL});
         struct dt_space_source source = {spec, &job, NULL};

@@ -65,7 +65,7 @@ static struct search start(struct dt_space *space, const char *algorithm, uint64
 
 static int step(struct search *s)
 {
-    struct dt_context ctx = {s->space, s->obs, s->n, false, s->seed, 3};
+    struct dt_context ctx = {s->space, s->obs, s->n, false, s->seed, 3, 0};
     double *x = s->x + s->n * s->space->n;
     int rc = dt_optimizer_suggest(s->optimizer, &ctx, x, &s->e);
     if (rc == 1)
@@ -168,7 +168,7 @@ static void a_restarted_search_goes_on_as_before(void **state)
         assert_int_equal(step(&s), 1);
     for (size_t at = 0; at < 20; at++) {
         struct dt_optimizer *o = dt_optimizer_new("random", space, 3, &s.e);
-        struct dt_context ctx = {space, s.obs, at, false, 3, 3};
+        struct dt_context ctx = {space, s.obs, at, false, 3, 3, 0};
         double x[2];
         assert_int_equal(dt_optimizer_suggest(o, &ctx, x, &s.e), 1);
         assert_true(dt_config_equal(x, s.obs[at].x, 2));
@@ -249,6 +249,88 @@ static void a_grid_takes_a_few_levels_of_a_continuous_parameter(void **state)
     dt_space_free(space);
 }
 
+static const char *const all_algorithms[] = {"bayes", "random", "sobol", "grid"};
+
+/* sgd has a momentum, and a large one something more. */
+static struct dt_space *conditional(bool continuous)
+{
+    struct dt_param m = workers, n = lr;
+    m.name = (char *)"m";
+    m.when = (char *)"opt == \"sgd\"";
+    n.name = (char *)"n";
+    n.when = (char *)"m > 3";
+    if (continuous) {
+        m.kind = DT_PARAM_FLOAT;
+        m.step = 0;
+    } else {
+        n.low = n.step = 0.05;
+        n.log = false;
+    }
+    const struct dt_param params[] = {n, m, opt};
+    return space_of(params, 3, NULL);
+}
+
+/* The last suggestion has values where it should and nowhere else, and is new. */
+static void check_last(const struct search *s)
+{
+    const struct dt_space *space = s->space;
+    const double *x = s->obs[s->n - 1].x;
+    for (size_t i = 0; i < space->n; i++)
+        assert_true(dt_space_active(space, x, i) ? dt_param_contains(&space->params[i], x[i])
+                                                 : isnan(x[i]));
+    for (size_t j = 0; j + 1 < s->n; j++)
+        assert_false(dt_config_equal(x, s->obs[j].x, space->n));
+}
+
+static void finish_last(struct search *s)
+{
+    struct dt_observation *o = &s->obs[s->n - 1];
+    o->status = s->n % 5 ? DT_STATUS_OK : DT_STATUS_FAILED;
+    o->value = 1 + o->x[2] + (isnan(o->x[1]) ? 0 : o->x[1]);
+}
+
+static void a_conditional_space_is_visited_once(void **state)
+{
+    struct dt_space *space = conditional(false);
+    (void)state;
+    assert_int_equal(space->npoints, 3 + 3 * 2 + 2);
+    for (size_t a = 0; a < COUNT(all_algorithms); a++) {
+        struct search s = start(space, all_algorithms[a], 3, 12);
+        for (size_t i = 0; i < space->npoints; i++) {
+            assert_int_equal(step(&s), 1);
+            check_last(&s);
+            finish_last(&s);
+        }
+        assert_int_equal(step(&s), 0);
+        finish(&s);
+    }
+    dt_space_free(space);
+}
+
+/* Two of the three labels stand alone, so each is suggested once at most. */
+static void what_is_inactive_never_gets_a_value(void **state)
+{
+    struct dt_space *space = conditional(true);
+    (void)state;
+    assert_false(space->enumerated);
+    for (size_t a = 0; a < COUNT(all_algorithms); a++) {
+        struct search s = start(space, all_algorithms[a], 3, 24);
+        bool is_grid = strcmp(all_algorithms[a], "grid") == 0;
+        size_t n = is_grid ? 1 + 2 * 3 + 2 : 24, with_n = 0;
+        for (size_t i = 0; i < n; i++) {
+            assert_int_equal(step(&s), 1);
+            check_last(&s);
+            finish_last(&s);
+            with_n += !isnan(s.obs[i].x[0]);
+        }
+        assert_true(with_n >= 4 && with_n < n);
+        if (is_grid)
+            assert_int_equal(step(&s), 0);
+        finish(&s);
+    }
+    dt_space_free(space);
+}
+
 static void unknown_algorithms_are_an_error(void **state)
 {
     struct dt_error e = DT_ERROR_INIT;
@@ -264,10 +346,10 @@ static void the_best_is_the_best_finished_one(void **state)
 {
     const double x[] = {0};
     const struct dt_observation obs[] = {
-        {x, DT_STATUS_PENDING, NAN, 0}, {x, DT_STATUS_OK, 5, 1},
-        {x, DT_STATUS_CENSORED, 1, 1},  {x, DT_STATUS_OK, 3, 1},
-        {x, DT_STATUS_FAILED, NAN, 1},  {x, DT_STATUS_OK, 3, 1},
-        {x, DT_STATUS_OK, 9, 1},        {x, DT_STATUS_VOID, NAN, 1}};
+        {x, DT_STATUS_PENDING, NAN, 0, 0}, {x, DT_STATUS_OK, 5, 1, 0},
+        {x, DT_STATUS_CENSORED, 1, 1, 0},  {x, DT_STATUS_OK, 3, 1, 0},
+        {x, DT_STATUS_FAILED, NAN, 1, 0},  {x, DT_STATUS_OK, 3, 1, 0},
+        {x, DT_STATUS_OK, 9, 1, 0},        {x, DT_STATUS_VOID, NAN, 1, 0}};
     struct dt_context ctx = {.obs = obs, .nobs = COUNT(obs)};
     (void)state;
     assert_int_equal(dt_context_best(&ctx), 3);
@@ -275,6 +357,83 @@ static void the_best_is_the_best_finished_one(void **state)
     assert_int_equal(dt_context_best(&ctx), 6);
     ctx.nobs = 1;
     assert_int_equal(dt_context_best(&ctx), -1);
+}
+
+static void a_configuration_stands_for_its_mean(void **state)
+{
+    const double x[] = {0};
+    const struct dt_observation obs[] = {
+        {x, DT_STATUS_OK, 10, 1, 0},      {x, DT_STATUS_OK, 9, 1, 0}, {x, DT_STATUS_OK, 13, 1, 2},
+        {x, DT_STATUS_FAILED, NAN, 1, 2}, {x, DT_STATUS_OK, 8, 1, 2}, {x, DT_STATUS_OK, 8, 1, 1}};
+    struct dt_context ctx = {.obs = obs, .nobs = 2};
+    double mean;
+    (void)state;
+    assert_int_equal(dt_context_best(&ctx), 1);
+    ctx.nobs = COUNT(obs);
+    assert_int_equal(dt_context_best(&ctx), 0);
+    assert_int_equal(dt_context_mean(&ctx, 0, &mean), 2);
+    assert_true(mean == 9);
+    assert_int_equal(dt_context_mean(&ctx, 4, &mean), 3); /* asked for by one that measured again */
+    assert_true(mean == 10);
+    ctx.maximize = true;
+    assert_int_equal(dt_context_best(&ctx), 1);
+    assert_int_equal(dt_context_mean(&ctx, 1, &mean), 3);
+    assert_true(mean == 10);
+    ctx.maximize = false;
+    ctx.nobs = 1;
+    const struct dt_observation failed = {x, DT_STATUS_FAILED, NAN, 1, 0};
+    ctx.obs = &failed;
+    assert_int_equal(dt_context_mean(&ctx, 0, &mean), 0);
+    assert_true(isnan(mean));
+}
+
+/* Observations as text: a number is a value, "3=8" one of 8 that measures number 3 again, "?" and
+ * "3?" such ones under way, F a failure. Gives what is to be measured again, from 1; 0: nothing. */
+static int repeat(const char *text, bool maximize)
+{
+    static const double x[] = {0};
+    struct dt_strv words = DT_STRV_INIT;
+    dt_strv_split(&words, text, " ");
+    struct dt_observation *o = dt_xcalloc(words.n + 1, sizeof(*o));
+    for (size_t i = 0; i < words.n; i++) {
+        const char *w = words.v[i], *equals = strchr(w, '='), *open = strchr(w, '?');
+        o[i] = (struct dt_observation){x, DT_STATUS_OK, 0, 1, 0};
+        if (equals || open)
+            o[i].again = strtoul(w, NULL, 10);
+        if (open)
+            o[i].status = DT_STATUS_PENDING;
+        else if (*w == 'F')
+            o[i].status = DT_STATUS_FAILED;
+        else
+            o[i].value = strtod(equals ? equals + 1 : w, NULL);
+    }
+    struct dt_context ctx = {.obs = o, .nobs = words.n, .maximize = maximize};
+    int i = dt_context_repeat(&ctx);
+    free(o);
+    dt_strv_free(&words);
+    return i + 1;
+}
+
+static void the_few_best_are_measured_again_where_runs_are_noisy(void **state)
+{
+    (void)state;
+    assert_int_equal(repeat("", false), 0);
+    assert_int_equal(repeat("F F", false), 0);
+    assert_int_equal(repeat("5", false), 0);
+    assert_int_equal(repeat("14 10 20", false), 0); /* no noise is so large */
+    assert_int_equal(repeat("12 10 20", false), 2);
+    assert_int_equal(repeat("12 19 20", true), 3);
+    assert_int_equal(repeat("12 10 20 2?", false), 1); /* there is room for one more */
+    assert_int_equal(repeat("12 10 20 2=10", false), 0);
+    assert_int_equal(repeat("10.1 10 30 2=10", false), 1); /* one repeat alone may be chance */
+    assert_int_equal(repeat("10.1 10 30 2=10 1=10.1", false), 0); /* no noise: no more of it */
+    assert_int_equal(repeat("12 10 20 2=10.5", false), 0);        /* noisy, but clear enough */
+    assert_int_equal(repeat("10.5 10 30 2=11", false), 1); /* now as good, and measured less */
+    assert_int_equal(repeat("10.5 10 30 2=11 1=10.4", false), 1);
+    assert_int_equal(repeat("10 10.5 30 1=10.6", false), 2);
+    assert_int_equal(repeat("10 10.5 30 1=10.6 2?", false), 1);
+    assert_int_equal(repeat("-1 0 1 1=-0.9", false), 0); /* not relative where there is no ratio */
+    assert_int_equal(repeat("-1 -0.9 1 1=-0.5", false), 2);
 }
 
 int main(void)
@@ -288,8 +447,12 @@ int main(void)
         cmocka_unit_test(a_space_that_constraints_all_but_empty_ends_in_words),
         cmocka_unit_test(a_grid_goes_in_order_the_last_parameter_fastest),
         cmocka_unit_test(a_grid_takes_a_few_levels_of_a_continuous_parameter),
+        cmocka_unit_test(a_conditional_space_is_visited_once),
+        cmocka_unit_test(what_is_inactive_never_gets_a_value),
         cmocka_unit_test(unknown_algorithms_are_an_error),
         cmocka_unit_test(the_best_is_the_best_finished_one),
+        cmocka_unit_test(a_configuration_stands_for_its_mean),
+        cmocka_unit_test(the_few_best_are_measured_again_where_runs_are_noisy),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,7 +79,7 @@ static struct fixture fixture_on(char *path, const char *sections, double noise)
     f.space =
         dt_space_new(f.spec->params, f.spec->nparams, &none, NULL, 0, NULL, NULL, points, n, &f.e);
     free(points);
-    f.b = dt_backend_replay(f.spec, f.space, path, noise, &f.e);
+    f.b = dt_backend_replay(f.spec, f.space, path, noise, 0, &f.e);
     f.s = dt_study_new(f.spec, f.space, NULL, &f.e);
     assert_true(f.space && f.b && f.s);
     return f;
@@ -210,6 +210,24 @@ static void tables_that_do_not_fit_are_refused(void **state)
     }
 }
 
+/* What an inactive parameter's cell holds is of no account; such rows are repeats. */
+static void inactive_cells_are_passed_over(void **state)
+{
+    struct fixture f = fixture(
+        "opt,m,t\nsgd,0.1,5\nadam,,6\nadam,0.1,8\nadam,none,10\nsgd,0.2,7\nsgd,2,1\n",
+        "\"hyperparameters\": {\"m\": {\"low\": 0, \"high\": 1.0, \"when\": \"opt == 'sgd'\"}, "
+        "\"opt\": [\"sgd\", \"adam\"]}, \"replay\": {\"objective\": \"t\"}");
+    static const double expected[][2] = {{0.1, 0}, {NAN, 1}, {0.2, 0}};
+    (void)state;
+    assert_int_equal(f.space->npoints, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_true(dt_config_equal(f.space->points + 2 * i, expected[i], 2));
+    assert_true(dt_replay_value(f.b, expected[1]) == 8); /* the mean of three */
+    int id = submit(&f, expected[1]);
+    assert_true(finish(&f, id)->value == 6);
+    done(&f, true);
+}
+
 static void where_compares_numbers_as_numbers(void **state)
 {
     struct fixture f = fixture("ps,k,t\n1,2.0,5\n2,3,6\n",
@@ -330,7 +348,7 @@ static void noise_comes_from_the_seed_and_is_log_normal(void **state)
         bool same = true;
         f.spec->seed = repeat == 2 ? 5 : 4;
         dt_backend_free(f.b);
-        f.b = dt_backend_replay(f.spec, f.space, f.path, 0.4, &f.e);
+        f.b = dt_backend_replay(f.spec, f.space, f.path, 0.4, 0, &f.e);
         for (int i = 0; i < 2000; i++) {
             double v = finish(&f, submit(&f, (double[]){1}))->value, l = log(v / 8);
             if (repeat == 0)
@@ -421,8 +439,7 @@ static void parallel_trials_share_the_clock(void **state)
         struct fixture f = fixture("workers,time_s\n1,10\n2,20\n3,30\n4,40\n", sections);
         run(&f);
         assert_true(now(&f) == cases[i].makespan);
-        assert_true(f.s->complete && f.s->n == 4 &&
-                    dt_study_elapsed(f.s) == cases[i].makespan);
+        assert_true(f.s->complete && f.s->n == 4 && dt_study_elapsed(f.s) == cases[i].makespan);
         assert_string_equal(f.s->stop_reason, "space: every configuration was tried");
         done(&f, true);
         free(sections);
@@ -465,7 +482,7 @@ static void a_whole_measured_table_is_gone_through_once(void **state)
     for (size_t a = 0; a < COUNT(algorithms); a++) {
         char *sections =
             dt_xasprintf(TRIMTUNER ", \"search\": {\"algorithm\": \"%s\", \"max_configs\": 1000, "
-                                   "\"min_configs\": 1000, \"parallel\": 5}",
+                                   "\"min_configs\": 1000, \"parallel\": 5, \"repeats\": 0}",
                          algorithms[a]);
         struct fixture f = fixture_on(measured("trimtuner_tf_ps_multifidelity.csv"), sections, 0);
         assert_int_equal(f.space->npoints, 288);
@@ -552,6 +569,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_points_are_the_measured_configurations),
         cmocka_unit_test(tables_that_do_not_fit_are_refused),
+        cmocka_unit_test(inactive_cells_are_passed_over),
         cmocka_unit_test(where_compares_numbers_as_numbers),
         cmocka_unit_test(a_run_lasts_as_long_as_its_row),
         cmocka_unit_test(repeats_are_taken_in_turn),

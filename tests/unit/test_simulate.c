@@ -28,13 +28,13 @@ static char *file_with(const char *text)
     return path;
 }
 
-/* Runs dt-tune simulate with the words; gives its exit status. */
-static int simulate(const char *const *words, struct dt_proc_result *r)
+/* Runs a command of dt-tune with the words; gives its exit status. */
+static int run(const char *command, const char *const *words, struct dt_proc_result *r)
 {
     struct dt_strv argv = DT_STRV_INIT;
     struct dt_error e = DT_ERROR_INIT;
     dt_strv_add(&argv, "./dt-tune");
-    dt_strv_add(&argv, "simulate");
+    dt_strv_add(&argv, command);
     for (; *words; words++)
         dt_strv_add(&argv, *words);
     if (dt_proc_run(argv.v, NULL, 60, r, &e) < 0)
@@ -42,6 +42,11 @@ static int simulate(const char *const *words, struct dt_proc_result *r)
     dt_strv_free(&argv);
     assert_true(WIFEXITED(r->status));
     return WEXITSTATUS(r->status);
+}
+
+static int simulate(const char *const *words, struct dt_proc_result *r)
+{
+    return run("simulate", words, r);
 }
 
 #define WORDS(...) ((const char *[]){"--spec", spec, "--table", table, __VA_ARGS__, NULL})
@@ -163,6 +168,90 @@ static void wrong_use_and_bad_input_exit_with_2(void **state)
     free(nothing);
 }
 
+/* sgd has five momenta, adam, which is best, none: six configurations, and each is found once. */
+#define CONDITIONAL                                                                                \
+    "{\"hyperparameters\": {\"m\": {\"low\": 1, \"high\": 5, \"when\": \"opt == 'sgd'\"}, "        \
+    "\"opt\": "                                                                                    \
+    "[\"sgd\", \"adam\"]}, \"search\": {\"max_configs\": 9, \"min_configs\": 9}, \"replay\": "     \
+    "{\"objective\": \"t\"}}"
+
+static void a_conditional_table_is_searched(void **state)
+{
+    char *s = file_with(CONDITIONAL),
+         *t = file_with("m,opt,t\n1,sgd,14\n2,sgd,13\n3,sgd,12\n4,sgd,11\n5,sgd,10.5\n,adam,10\n");
+    struct dt_proc_result r;
+    struct dt_error e = DT_ERROR_INIT;
+    (void)state;
+    const char *const words[] = {"--spec", s, "--table", t, "--repeat=3", "--format=json", NULL};
+    if (simulate(words, &r) != 0)
+        fail_msg("%s", r.err);
+    struct json_object *o = dt_json_parse(r.out, "output", &e),
+                       *studies = dt_json_get(o, "studies");
+    assert_int_equal(dt_json_int(o, "configurations", 0), 6);
+    for (size_t i = 0; i < 3; i++) {
+        struct json_object *one = json_object_array_get_idx(studies, i);
+        char *config = dt_json_text(dt_json_get(dt_json_get(one, "best"), "config"));
+        assert_string_equal(config, "{\"opt\":\"adam\"}");
+        assert_true(dt_json_num(one, "gap_pct", 1) == 0);
+        free(config);
+    }
+    json_object_put(o);
+    dt_proc_result_free(&r);
+    unlink(s);
+    unlink(t);
+    free(s);
+    free(t);
+}
+
+static void suggestions_leave_out_what_is_inactive(void **state)
+{
+    char *s = file_with(CONDITIONAL), *known = file_with(""),
+         *wrong = file_with(
+             "{\"config\": {\"workers\": 1, \"opt\": \"adam\"}, \"value\": 3}\n"
+             "{\"config\": {\"workers\": 1, \"opt\": \"adam\", \"m\": 2}, \"value\": 3}\n");
+    char *given = dt_xasprintf("--observations=%s", known);
+    struct dt_proc_result r;
+    struct dt_error e = DT_ERROR_INIT;
+    (void)state;
+    size_t n = 0, with = 0;
+    for (bool more = true; more;) { /* what is suggested comes back as an observation */
+        assert_int_equal(run("suggest", (const char *[]){"--spec", s, given, NULL}, &r), 0);
+        more = *r.out != '\0';
+        if (more) {
+            struct json_object *line = dt_json_parse(r.out, "line", &e),
+                               *config = dt_json_get(line, "config");
+            bool sgd = strcmp(dt_json_str(config, "opt", ""), "sgd") == 0;
+            assert_int_equal(json_object_object_get_ex(config, "m", NULL), sgd);
+            json_object_object_add(line, "value", json_object_new_int((int)n));
+            char *text = dt_json_text(line), *old = dt_read_file(known, 65536, NULL, &e);
+            char *all = dt_xasprintf("%s%s\n", old, text);
+            assert_int_equal(dt_write_file(known, all, strlen(all), 0600, &e), 0);
+            with += sgd;
+            n++;
+            free(text);
+            free(old);
+            free(all);
+            json_object_put(line);
+        }
+        dt_proc_result_free(&r);
+    }
+    assert_int_equal(n, 6);
+    assert_int_equal(with, 5);
+    free(given);
+    given = dt_xasprintf("--observations=%s", wrong);
+    assert_int_equal(run("suggest", (const char *[]){"--spec", s, given, NULL}, &r), 2);
+    assert_non_null(strstr(r.err, ":2: configuration: \"m\" has a value, but its condition opt == "
+                                  "'sgd' does not hold; leave it out"));
+    dt_proc_result_free(&r);
+    unlink(s);
+    unlink(known);
+    unlink(wrong);
+    free(s);
+    free(known);
+    free(wrong);
+    free(given);
+}
+
 static int make_files(void **state)
 {
     struct dt_buf b = DT_BUF_INIT;
@@ -196,6 +285,8 @@ int main(void)
         cmocka_unit_test(a_seed_gives_the_same_study_alone_or_among_others),
         cmocka_unit_test(text_names_the_best_and_the_reason),
         cmocka_unit_test(wrong_use_and_bad_input_exit_with_2),
+        cmocka_unit_test(a_conditional_table_is_searched),
+        cmocka_unit_test(suggestions_leave_out_what_is_inactive),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, make_files, remove_files);

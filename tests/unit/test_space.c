@@ -444,6 +444,275 @@ static void wrong_configurations_are_refused(void **state)
     dt_space_free(s);
 }
 
+/* ---- conditions ---- */
+
+/* The parameter with another name and condition. */
+static struct dt_param only_when(struct dt_param p, char *name, char *when)
+{
+    p.name = name;
+    p.when = when;
+    return p;
+}
+
+static size_t count_equal(const struct dt_space *s, const double *x)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->npoints; i++)
+        n += dt_config_equal(s->points + i * s->n, x, s->n);
+    return n;
+}
+
+static void a_conditional_space_holds_each_configuration_once(void **state)
+{
+    const struct dt_param five = {
+        .kind = DT_PARAM_INT, .hyper = true, .low = 1, .high = 5, .step = 1};
+    const struct dt_param params[] = {only_when(five, "m", "opt == \"sgd\""), opt};
+    static const double expected[][2] = {{1, 0}, {2, 0},   {3, 0},  {4, 0},
+                                         {5, 0}, {NAN, 1}, {NAN, 2}};
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_space *s = space_of(params, 2, NULL, &e);
+    (void)state;
+    assert_non_null(s);
+    assert_true(s->enumerated && s->product == 7);
+    assert_int_equal(s->npoints, COUNT(expected));
+    for (size_t i = 0; i < COUNT(expected); i++)
+        assert_true(dt_config_equal(s->points + 2 * i, expected[i], 2));
+    char *text = dt_space_describe(s);
+    assert_non_null(strstr(text, "m              1 .. 5 (when opt == \"sgd\")\n"));
+    assert_non_null(strstr(text, "  7 configurations\n"));
+    free(text);
+    dt_space_free(s);
+}
+
+/* Against all combinations of all values, settled: none is missing, none is there twice. */
+static void conditions_may_depend_on_conditional_parameters(void **state)
+{
+    const struct dt_param params[] = {
+        only_when(cpus, "c", "b == 3 || a == 0"), /* where a == 0 there is no b, so no c either */
+        only_when(workers, "b", "a > 0 && opt != \"adam\""),
+        only_when(ps, "a", "act == \"relu\""),
+        opt,
+        act,
+        only_when(workers, "d", "workers % 2 == 0"),
+        workers,
+    };
+    static const char *const constraints[] = {"b + workers <= 9", "opt != \"sgd\" || workers < 7",
+                                              NULL};
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_space *s = space_of(params, 7, constraints, &e), *all;
+    double product = 0;
+    (void)state;
+    if (!s)
+        fail_msg("%s", e.text);
+    struct dt_param plain[7];
+    for (size_t i = 0; i < 7; i++)
+        plain[i] = only_when(params[i], params[i].name, NULL);
+    plain[1].high = 3; /* so that all combinations can be enumerated; the others are counted */
+    plain[5].high = 2;
+    all = space_of(plain, 7, NULL, &e);
+    assert_true(all && all->enumerated);
+    for (size_t i = 0; i < all->npoints; i++) {
+        double *x = all->points + i * 7;
+        dt_space_settle(s, x);
+        assert_int_equal(count_equal(s, x), dt_space_allows(s, x, NULL));
+    }
+    for (int o = 0; o < 3; o++) {
+        /* not relu; a == 0; a > 0: adam has no b, the others have 8, and c where b == 3 */
+        double inner = 1 + 1 + (o == 1 ? 4 : 4 * (7 + 3));
+        product += inner * (4 + 4 * 8);
+    }
+    assert_true(s->enumerated && s->product == product);
+    size_t excluded = 0;
+    for (size_t i = 0; i < s->nexclusions; i++)
+        excluded += s->exclusions[i].count;
+    assert_true((double)(s->npoints + excluded) == product);
+    for (size_t i = 0; i < s->npoints; i++)
+        for (size_t j = 0; j < 7; j++)
+            assert_true(isnan(s->points[i * 7 + j]) == !dt_space_active(s, s->points + i * 7, j));
+    dt_space_free(all);
+    dt_space_free(s);
+}
+
+/* Two branches of five parameters each: 10^10 combinations, 2 * 10^5 configurations. */
+static void sizes_count_distinct_configurations(void **state)
+{
+    struct dt_param params[11];
+    char names[10][3];
+    struct dt_error e = DT_ERROR_INIT;
+    const struct dt_param digit = {
+        .kind = DT_PARAM_INT, .hyper = true, .low = 0, .high = 9, .step = 1};
+    (void)state;
+    params[0] = act;
+    for (int i = 0; i < 10; i++) {
+        snprintf(names[i], sizeof(names[i]), "p%d", i);
+        params[i + 1] = only_when(digit, names[i], i % 2 ? "act == \"relu\"" : "act == \"sgd\"");
+    }
+    struct dt_space *s = space_of(params, 11, NULL, &e);
+    assert_false(s->enumerated);
+    assert_true(s->product == 200000);
+    dt_space_free(s);
+    params[1].high = params[2].high = 3;
+    s = space_of(params, 11, NULL, &e);
+    assert_true(s->enumerated && s->product == 80000);
+    assert_int_equal(s->npoints, 80000);
+    dt_space_free(s);
+    params[1].kind = DT_PARAM_FLOAT; /* continuous, in one branch */
+    params[1].step = 0;
+    s = space_of(params, 11, NULL, &e);
+    assert_true(!s->enumerated && isinf(s->product));
+    dt_space_free(s);
+}
+
+static void faulty_conditions_are_explained(void **state)
+{
+    static const struct {
+        char *a, *b, *c; /* conditions of the parameters a, b and c, each 1 to 3 */
+        const char *error;
+    } cases[] = {
+        {"aa > 1", NULL, NULL, "S.json:7: a.when: condition \"aa > 1\": unknown name \"aa\"; did "},
+        {"b >", NULL, NULL, "S.json:7: a.when: condition \"b >\": Unexpected end of expression"},
+        {"b = 1", NULL, NULL,
+         "S.json:7: a.when: condition \"b = 1\": = sets a value; write == to compare"},
+        {"b > 1, c > 1", NULL, NULL,
+         "S.json:7: a.when: condition \"b > 1, c > 1\": these are 2 expressions; join "
+         "them by &&"},
+        {"b == \"x\"", NULL, NULL,
+         "S.json:7: a.when: condition \"b == \"x\"\": no parameter has the value "
+         "\"x\""},
+        {"a > 1", NULL, NULL,
+         "S.json:7: a.when: condition \"a > 1\": it says when a has a value, so it "
+         "cannot mention "
+         "a; use other parameters"},
+        {"b > 1", "a > 1", NULL,
+         "S.json:7: a.when: conditions go round in a circle: a on b on a; take one of "
+         "these out"},
+        {"b > 1", "c > 1", "b > 1",
+         "S.json:7: b.when: conditions go round in a circle: b on c on b; take one of "
+         "these out"},
+        {"b > 3", NULL, NULL,
+         "S.json:7: a.when: condition \"b > 3\": it holds for no values of the "
+         "parameters, so a "
+         "would never have one; loosen it, or take a out"},
+        {"c > 1", "a > 1 && c < 2", NULL,
+         "S.json:7: b.when: condition \"a > 1 && c < 2\": it holds for no values of "
+         "the "
+         "parameters, so b would never have one; loosen it, or take b out"},
+        {"(b - 1) / 0 > 9 && b < 2", NULL, NULL, "S.json:7: a.when: condition"}, /* NaN */
+        {"b > 2", "c > 2", NULL, NULL},
+        {"1", NULL, NULL, NULL},
+        {"nodes > 3", "a > 1", NULL, NULL}, /* never here, but elsewhere */
+    };
+    static const struct dt_fact facts[] = {{"nodes", 2}};
+    static const struct dt_strv none = DT_STRV_INIT;
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dt_error e = DT_ERROR_INIT;
+        struct dt_param params[3];
+        char *const when[] = {cases[i].a, cases[i].b, cases[i].c};
+        char *const names[] = {"a", "b", "c"}, *const places[] = {"S.json:7: a.when",
+                                                                  "S.json:7: b.when",
+                                                                  "S.json:7: c.when"};
+        for (int j = 0; j < 3; j++) {
+            params[j] = only_when(workers, names[j], when[j]);
+            params[j].high = 3;
+            params[j].when_place = places[j];
+        }
+        struct dt_space *s = dt_space_new(params, 3, &none, facts, 1, NULL, NULL, NULL, 0, &e);
+        if (cases[i].error && (s || !dt_starts_with(e.text, cases[i].error)))
+            fail_msg("%s; expected %s", s ? "no error" : e.text, cases[i].error);
+        if (!cases[i].error && !s)
+            fail_msg("%s", e.text);
+        dt_space_free(s);
+        dt_error_clear(&e);
+    }
+}
+
+static void equal_candidates_count_once(void **state)
+{
+    const struct dt_param params[] = {opt, only_when(momentum, "m", "opt == \"sgd\"")};
+    const double rows[] = {1, 0.5, 0, 0.5, 1, 0.1, 1, NAN, 0, 0.1, 0, 0.5, 2, 0};
+    static const double expected[][2] = {{1, NAN}, {0, 0.5}, {0, 0.1}, {2, NAN}};
+    static const struct dt_strv none = DT_STRV_INIT;
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_space *s = dt_space_new(params, 2, &none, NULL, 0, NULL, NULL, rows, 7, &e);
+    (void)state;
+    assert_int_equal(s->npoints, COUNT(expected));
+    for (size_t i = 0; i < COUNT(expected); i++)
+        assert_true(dt_config_equal(s->points + 2 * i, expected[i], 2));
+    dt_space_free(s);
+}
+
+static void inactive_parameters_stay_out_of_json_and_text(void **state)
+{
+    static const struct {
+        const char *json, *error; /* or how it is written again */
+    } cases[] = {
+        {"{\"opt\":\"adam\"}", NULL},
+        {"{\"m\":null,\"opt\":\"adam\",\"n\":null}", NULL},
+        {"{\"m\":0.3,\"opt\":\"sgd\",\"n\":0}", NULL},
+        {"{\"m\":null,\"opt\":\"sgd\"}", NULL}, /* as submitted, so n is not known either */
+        {"{\"m\":0.3,\"opt\":\"adam\"}", "configuration: \"m\" has a value, but its condition opt "
+                                         "== \"sgd\" does not hold; leave it "
+                                         "out"},
+        {"{\"opt\":\"adam\",\"n\":1}", "configuration: \"n\" has a value, but its "
+                                       "condition m > 0 does not hold; leave it out"},
+        {"{\"opt\":\"sgd\"}",
+         "configuration: \"m\" is missing, as its condition opt == \"sgd\" holds"},
+        {"{\"opt\":\"sgd\",\"m\":0.1}",
+         "configuration: \"n\" is missing, as its condition m > 0 holds"},
+    };
+    const struct dt_param params[] = {only_when(momentum, "m", "opt == \"sgd\""), opt,
+                                      only_when(ps, "n", "m > 0")};
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_space *s = space_of(params, 3, NULL, &e);
+    double x[3];
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct json_object *o = dt_json_parse(cases[i].json, "c", &e);
+        int rc = dt_config_from_json(s, o, x, &e);
+        json_object_put(o);
+        if ((rc < 0) != (cases[i].error != NULL))
+            fail_msg("%s: %s", cases[i].json, rc < 0 ? e.text : "no error");
+        if (cases[i].error) {
+            assert_string_equal(e.text, cases[i].error);
+            continue;
+        }
+        o = dt_config_to_json(s, x);
+        char *text = dt_json_text(o);
+        assert_string_equal(text, cases[i == 1 ? 0 : i].json);
+        free(text);
+        json_object_put(o);
+    }
+    const double adam[] = {NAN, 1, NAN}, sgd[] = {0.5, 0, 3};
+    char *text = dt_config_text(s, adam);
+    assert_string_equal(text, "opt=adam");
+    free(text);
+    /* what is not given is as in another configuration, where it is active */
+    struct json_object *o = dt_json_parse("{\"opt\": \"adam\"}", "c", &e);
+    assert_int_equal(dt_config_complete(s, o, sgd, x, &e), 0);
+    assert_true(dt_config_equal(x, adam, 3));
+    json_object_put(o);
+    o = dt_json_parse("{\"n\": 2}", "c", &e);
+    assert_int_equal(dt_config_complete(s, o, sgd, x, &e), 0);
+    assert_true(dt_config_equal(x, (double[]){0.5, 0, 2}, 3));
+    assert_int_equal(dt_config_complete(s, o, adam, x, &e), -1);
+    json_object_put(o);
+    dt_error_clear(&e);
+    dt_space_free(s);
+}
+
+static void what_is_inactive_breaks_no_constraint(void **state)
+{
+    const struct dt_param params[] = {opt, only_when(momentum, "m", "opt == \"sgd\"")};
+    static const char *const constraints[] = {"m > 0.75", NULL};
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_space *s = space_of(params, 2, constraints, &e);
+    (void)state;
+    assert_int_equal(s->npoints, 4); /* sgd 0.8 and 0.9, adam, ada max */
+    assert_true(s->product == 12);
+    dt_space_free(s);
+}
+
 /* ---- clusters ---- */
 
 static void clusters_go_through_json_and_give_facts(void **state)
@@ -505,6 +774,13 @@ int main(void)
         cmocka_unit_test(candidates_and_filters_narrow_a_space),
         cmocka_unit_test(configurations_go_through_json_unchanged),
         cmocka_unit_test(wrong_configurations_are_refused),
+        cmocka_unit_test(a_conditional_space_holds_each_configuration_once),
+        cmocka_unit_test(conditions_may_depend_on_conditional_parameters),
+        cmocka_unit_test(sizes_count_distinct_configurations),
+        cmocka_unit_test(faulty_conditions_are_explained),
+        cmocka_unit_test(equal_candidates_count_once),
+        cmocka_unit_test(inactive_parameters_stay_out_of_json_and_text),
+        cmocka_unit_test(what_is_inactive_breaks_no_constraint),
         cmocka_unit_test(clusters_go_through_json_and_give_facts),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -50,6 +50,7 @@ static void an_empty_spec_has_the_documented_defaults(void **state)
     assert_true(s->seed == 1 && s->max_configs == 60 && s->min_configs == 12 && s->window == 5);
     assert_true(s->max_failures == 3 && s->parallel == 1 && s->grid_levels == 5);
     assert_true(s->min_improve == 0.02 && isinf(s->deadline));
+    assert_true(s->repeats == 8 && isinf(s->max_node_hours));
     assert_true(s->objective == DT_OBJECTIVE_TIME && !s->maximize && s->layout == DT_LAYOUT_AUTO);
     assert_null(s->target_metric);
     assert_null(s->candidates);
@@ -85,7 +86,7 @@ static const char full[] =
     "  \"search\": {\"algorithm\": \"grid\", \"seed\": 7, \"max_configs\": 40, \"min_configs\": 3, "
     "\"window\": 4,\n"
     "             \"min_improve\": 5, \"max_failures\": 2, \"parallel\": 8, \"grid_levels\": 3, "
-    "\"deadline\": \"1-12\"},\n"
+    "\"repeats\": 0, \"max_node_hours\": 12.5, \"deadline\": \"1-12\"},\n"
     "  \"replay\": {\"map\": {\"ps\": \"n_ps\", \"workers\": \"n_workers\"}, \"where\": "
     "{\"model\": \"resnet-50\", \"n\": 3},\n"
     "             \"objective\": \"samples_per_s\", \"goal\": \"maximize\", \"duration\": "
@@ -151,7 +152,7 @@ static void every_section_is_read(void **state)
     assert_true(s->seed == 7 && s->max_configs == 40 && s->min_configs == 3 && s->window == 4);
     assert_true(s->min_improve == 0.05 && s->max_failures == 2 && s->parallel == 8 &&
                 s->grid_levels == 3);
-    assert_true(s->deadline == 129600);
+    assert_true(s->deadline == 129600 && s->max_node_hours == 12.5 && s->repeats == 0);
     assert_string_equal(s->replay.columns.v[0], "n_ps");
     assert_string_equal(s->replay.columns.v[2], "worker_cpus");
     assert_string_equal(s->replay.params.v[1], "workers");
@@ -159,6 +160,22 @@ static void every_section_is_read(void **state)
     assert_string_equal(s->replay.where_columns.v[1], "n");
     assert_string_equal(s->replay.where_values.v[1], "3");
     assert_true(s->replay.maximize && s->replay.ok.n == 2);
+    dt_spec_free(s);
+}
+
+static void conditions_are_kept_with_their_place(void **state)
+{
+    struct dt_spec *s = good("{\"hyperparameters\": {\"opt\": [\"sgd\", \"adam\"],\n"
+                             "\"m\": {\"low\": 0.0, \"high\": 0.9,\n"
+                             "\"when\": \"opt == 'sgd'\", \"default\": 0.5}}}");
+    struct dt_param copy;
+    (void)state;
+    assert_null(param(s, "opt")->when);
+    dt_param_copy(&copy, param(s, "m"));
+    assert_string_equal(copy.when, "opt == 'sgd'");
+    assert_string_equal(copy.when_place, "S.json:3: hyperparameters.m.when");
+    assert_true(s->submitted[1] == 0.5);
+    dt_param_free(&copy);
     dt_spec_free(s);
 }
 
@@ -298,6 +315,17 @@ static const struct {
     {HP("[\"a\", \"a\"]"), "S.json:3: hyperparameters.lr: the choice a stands twice"},
     {HP("{\"choices\": [\"a\"], \"default\": \"b\"}"),
      "S.json:3: hyperparameters.lr.default: \"b\" is not one of the choices"},
+    {HP("{\"low\": 0, \"high\": 1, \"when\": 1}"),
+     "S.json:3: hyperparameters.lr.when: a string is needed here, this is a number"},
+    {HP("{\"low\": 0, \"high\": 1, \"when\": \"\"}"),
+     "S.json:3: hyperparameters.lr.when: an empty value; write one or leave it out"},
+    {HP("{\"low\": 0, \"high\": 1, \"when\": null}"),
+     "S.json:3: hyperparameters.lr.when: " NO_NULL},
+    {HP("{\"low\": 0, \"high\": 1, \"whne\": \"a\"}"),
+     "S.json:3: hyperparameters.lr.whne: unknown key; did you mean \"when\"?"},
+    {DT("{\"low\": 0, \"high\": 1, \"when\": \"workers > 1\"}"),
+     "S.json:2: dt.ps.when: only hyperparameters take a condition, a job always has its servers, "
+     "workers and budgets; use \"constraints\""},
     {HP("{\"low\": 0, \"high\": 1, \"default\": \"b\"}"),
      "S.json:3: hyperparameters.lr.default: a number is needed here, this is a string"},
     {"{\"constraints\": \"ps < 4\"}",
@@ -327,7 +355,7 @@ static const struct {
      "S.json:1: target.at_least: a finite number is needed here"},
     {SEARCH("\"alg\": 1"),
      "S.json:2: search.alg: unknown key; known are: algorithm, seed, max_configs, min_configs, "
-     "min_improve, window, max_failures, parallel, grid_levels, deadline"},
+     "min_improve, window, repeats, max_failures, parallel, max_node_hours, deadline, grid_levels"},
     {SEARCH("\"seed\": -1"),
      "S.json:2: search.seed: a whole number between 0 and 1000000000 is needed here"},
     {SEARCH("\"seed\": 1.5"),
@@ -342,6 +370,12 @@ static const struct {
      "S.json:2: search.min_improve: per cent between 0 and 100 are needed here"},
     {SEARCH("\"min_improve\": \"2\""),
      "S.json:2: search.min_improve: a number of per cent is needed here, this is a string"},
+    {SEARCH("\"repeats\": -1"),
+     "S.json:2: search.repeats: a whole number between 0 and 1000000000 is needed here"},
+    {SEARCH("\"max_node_hours\": 0"),
+     "S.json:2: search.max_node_hours: a number of hours above 0 is needed here"},
+    {SEARCH("\"max_node_hours\": \"5\""),
+     "S.json:2: search.max_node_hours: a number of hours is needed here, this is a string"},
     {SEARCH("\"deadline\": 90"),
      "S.json:2: search.deadline: a string is needed here, this is a number"},
     {SEARCH("\"deadline\": \"soon\""), "S.json:2: search.deadline: \"soon\" is not a time; write "
@@ -481,9 +515,9 @@ static void options_become_sections_of_the_document(void **state)
         {WORDS("dt-target=acc>=0.9"), "{\"target\":{\"metric\":\"acc\",\"at_least\":0.9}}"},
         {WORDS("dt-target=loss<=1e-3"), "{\"target\":{\"metric\":\"loss\",\"at_most\":1e-3}}"},
         {WORDS("dt-max-configs=9", "dt-parallel=2", "dt-min-improve=2:5", "dt-deadline=1-12",
-               "dt-layout=packed"),
+               "dt-max-node-hours=2.5", "dt-layout=packed"),
          "{\"search\":{\"max_configs\":9,\"parallel\":2,\"min_improve\":2,\"window\":5,"
-         "\"deadline\":\"1-12\"},\"layout\":\"packed\"}"},
+         "\"deadline\":\"1-12\",\"max_node_hours\":2.5},\"layout\":\"packed\"}"},
         {WORDS("dt-min-improve=0.5%"), "{\"search\":{\"min_improve\":0.5}}"},
         {WORDS("dt-dry-run", "ntasks=4", "partition=main"), "{}"},
     };
@@ -612,6 +646,7 @@ int main(void)
         cmocka_unit_test(an_empty_spec_has_the_documented_defaults),
         cmocka_unit_test(every_parameter_gets_its_domain),
         cmocka_unit_test(every_section_is_read),
+        cmocka_unit_test(conditions_are_kept_with_their_place),
         cmocka_unit_test(objectives_have_a_direction),
         cmocka_unit_test(every_mistake_has_its_place_and_cure),
         cmocka_unit_test(an_unknown_algorithm_is_named),

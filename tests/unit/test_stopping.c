@@ -16,7 +16,8 @@ static const struct dt_stopping usual = {.max_configs = 60,
                                          .window = 5,
                                          .min_improve = 0.02,
                                          .max_failures = 3,
-                                         .deadline = INFINITY};
+                                         .deadline = INFINITY,
+                                         .max_node_hours = INFINITY};
 
 /* Values as text: numbers; F failed; C12 censored at 12. Gives the reason, or "go on". Caller
  * frees. */
@@ -30,7 +31,9 @@ static char *check(const struct dt_stopping *s, const char *text, bool maximize,
         o[i].status = *w == 'F' ? DT_STATUS_FAILED : *w == 'C' ? DT_STATUS_CENSORED : DT_STATUS_OK;
         o[i].value = *w == 'F' ? NAN : strtod(*w == 'C' ? w + 1 : w, NULL);
     }
-    char *why = dt_stopping_check(s, o, words.n, maximize, now);
+    char *why = dt_stopping_limit(s, o, words.n, now, now / 3600); /* on one node */
+    if (!why)
+        why = dt_stopping_settled(s, o, words.n, maximize);
     free(o);
     dt_strv_free(&words);
     return why ? why : dt_xstrdup("go on");
@@ -138,6 +141,16 @@ static void the_deadline_comes_first(void **state)
     expect(&s, "F F F", false, 1e9, "deadline: the study's time (1:00:00) is over");
 }
 
+static void node_hours_are_a_limit(void **state)
+{
+    struct dt_stopping s = usual;
+    (void)state;
+    s.max_node_hours = 0.5;
+    expect(&s, "1 2", false, 1799, "go on");
+    expect(&s, "1 2", false, 1800, "node-hours: 0.5 of 0.5 are spent");
+    expect(&s, "F F F", false, 2700, "node-hours: 0.75 of 0.5 are spent");
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -148,6 +161,7 @@ int main(void)
         cmocka_unit_test(failures_at_the_start_end_a_study),
         cmocka_unit_test(the_maximum_ends_a_study),
         cmocka_unit_test(the_deadline_comes_first),
+        cmocka_unit_test(node_hours_are_a_limit),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

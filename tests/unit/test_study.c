@@ -124,6 +124,7 @@ static void go(struct fixture *f)
             ev.trial = (int)f->s->n + 1;
             ev.config = dt_config_to_json(f->space, a.x);
             ev.text = dt_xstrdup(a.why);
+            ev.again = a.again;
         } else if (a.kind == DT_ACTION_SUBMIT) {
             ev.kind = DT_EVENT_SUBMITTED;
             ev.run = dt_study_trial(f->s, a.trial)->run;
@@ -141,6 +142,7 @@ static void started(struct fixture *f, int trial)
 {
     struct dt_event ev = event(DT_EVENT_STARTED, trial);
     ev.wait_s = 2;
+    ev.nodes = 4;
     apply(f, ev);
 }
 
@@ -403,6 +405,112 @@ static void an_exhausted_space_ends_a_study(void **state)
     done(&f);
 }
 
+#define SETTLES "\"min_configs\": 2, \"window\": 1, \"min_improve\": 2"
+
+static void what_may_be_recommended_is_measured_again(void **state)
+{
+    struct fixture f =
+        study("\"search\": {\"algorithm\": \"grid\", \"repeats\": 3, " SETTLES "}", true);
+    const double times[] = {10, 9.9, 10.6, 10.2, 10.3};
+    (void)state;
+    for (int i = 1; i <= 5; i++) { /* settled after two; then 2, 1 and 1 again, the limit */
+        go(&f);
+        assert_int_equal(f.s->n, i);
+        ended(&f, i, DT_CAUSE_OK, times[i - 1]);
+    }
+    assert_true(trial(&f, 3)->again == 2 && trial(&f, 4)->again == 1 && trial(&f, 5)->again == 1);
+    assert_string_equal(trial(&f, 3)->why, "measured again");
+    expect(&f,
+           "stop: improvement: the best improved by 1 % over the last 1 configurations, no more "
+           "than 2 %");
+    int n;
+    assert_int_equal(dt_study_best(f.s)->id, 1);
+    assert_true(fabs(dt_study_mean(f.s, trial(&f, 5), &n) - 10.166667) < 1e-6 && n == 3);
+    done(&f);
+
+    f = study("\"search\": {\"algorithm\": \"grid\", \"repeats\": 0, " SETTLES "}", true);
+    for (int i = 1; i <= 2; i++) {
+        go(&f);
+        ended(&f, i, DT_CAUSE_OK, times[i - 1]);
+    }
+    expect(&f,
+           "stop: improvement: the best improved by 1 % over the last 1 configurations, no more "
+           "than 2 %");
+    done(&f);
+}
+
+static void the_last_configurations_are_kept_for_measuring_again(void **state)
+{
+    struct fixture f = study("\"search\": {\"algorithm\": \"grid\", \"max_configs\": 5}", true);
+    (void)state;
+    for (int i = 1; i <= 4; i++) {
+        go(&f);
+        ended(&f, i, DT_CAUSE_OK, 10 + 0.1 * i);
+    }
+    expect(&f, "create ps=0 workers=4 (measured again)");
+    go(&f);
+    ended(&f, 5, DT_CAUSE_OK, 11);
+    expect(&f, "stop: maximum of configurations: 5 of 5 were tried");
+    done(&f);
+}
+
+static void measuring_again_waits_for_room_and_the_study_for_it(void **state)
+{
+    struct fixture f =
+        study("\"search\": {\"algorithm\": \"grid\", \"parallel\": 2, " SETTLES "}", true);
+    (void)state;
+    go(&f); /* 1, 2 */
+    ended(&f, 1, DT_CAUSE_OK, 10);
+    go(&f); /* 3 */
+    ended(&f, 2, DT_CAUSE_OK, 10);
+    expect(&f, "create ps=0 workers=4 (measured again)");
+    go(&f); /* 4: trial 1 again, while 3 still runs */
+    assert_true(f.s->n == 4 && trial(&f, 4)->again == 1);
+    expect(&f, "wait");
+    ended(&f, 3, DT_CAUSE_OK, 20);
+    go(&f); /* 5: trial 2 again, as 4 runs */
+    assert_true(f.s->n == 5 && trial(&f, 5)->again == 2);
+    ended(&f, 4, DT_CAUSE_OK, 10);
+    go(&f); /* 6: one repeat alone may be chance */
+    assert_true(f.s->n == 6 && trial(&f, 6)->again == 1);
+    ended(&f, 5, DT_CAUSE_OK, 10);
+    expect(&f, "wait");
+    ended(&f, 6, DT_CAUSE_OK, 10);
+    expect(&f,
+           "stop: improvement: the best improved by 0 % over the last 1 configurations, no more "
+           "than 2 %");
+    done(&f);
+}
+
+static void node_hours_are_counted_while_trials_run(void **state)
+{
+    struct fixture f =
+        study("\"search\": {\"algorithm\": \"grid\", \"max_node_hours\": 0.5}", true);
+    double nodes;
+    (void)state;
+    go(&f);
+    started(&f, 1);
+    f.now += 200;
+    ended(&f, 1, DT_CAUSE_OK, 200); /* on 4 nodes: 800 of 1800 node-seconds */
+    assert_true(dt_study_node_seconds(f.s, f.now, &nodes) == 800 && nodes == 0);
+    go(&f);
+    started(&f, 2);
+    f.now += 200;
+    assert_true(dt_study_node_seconds(f.s, f.now, &nodes) == 1600 && nodes == 4);
+    assert_true(dt_study_cost(f.s).node_s == 800);
+    expect(&f, "wait");
+    f.now += 50;
+    expect(&f, "stop: node-hours: 0.5 of 0.5 are spent");
+    struct dt_event ev = event(DT_EVENT_RESUMED, 0);
+    struct dt_error e = DT_ERROR_INIT;
+    ev.config = dt_json_parse("{\"max_node_hours\": 1}", "limits", &e);
+    apply(&f, ev);
+    expect(&f, "wait");
+    f.now += 450;
+    expect(&f, "stop: node-hours: 1 of 1 are spent");
+    done(&f);
+}
+
 static void the_last_trials_are_waited_for(void **state)
 {
     struct fixture f =
@@ -618,6 +726,8 @@ static void events_go_through_json_unchanged(void **state)
             ev.cause = kind == DT_EVENT_ENDED ? (enum dt_cause)cause : DT_CAUSE_OK;
             ev.text = dt_xstrdup("line \"one\"\n\tzwei \xc3\xbc");
             ev.config = dt_json_parse("{\"ps\": 1, \"lr\": null}", "c", &e);
+            ev.again = 3;
+            ev.nodes = 2.5;
             ev.run_s = 0.1 + 0.2;
             ev.value = -1e-300;
             ev.until = cause ? 5 : 0;
@@ -631,7 +741,8 @@ static void events_go_through_json_unchanged(void **state)
             assert_null(strchr(text, '\n'));
             assert_int_equal(dt_event_from_json(o, &back, &e), 0);
             assert_true(back.kind == ev.kind && back.t == ev.t && back.trial == 7 &&
-                        back.run == 2 && back.job == ev.job);
+                        back.run == 2 && back.job == ev.job && back.again == 3 &&
+                        back.nodes == 2.5);
             assert_true(back.cause == ev.cause && back.run_s == ev.run_s && back.value == ev.value);
             assert_true(isnan(back.wait_s) && isnan(back.startup_s) && isnan(back.billing) &&
                         back.until == ev.until);
@@ -789,6 +900,10 @@ int main(void)
         cmocka_unit_test(a_metric_that_is_no_number_is_no_objective),
         cmocka_unit_test(a_trial_at_its_target_is_ended),
         cmocka_unit_test(an_exhausted_space_ends_a_study),
+        cmocka_unit_test(what_may_be_recommended_is_measured_again),
+        cmocka_unit_test(the_last_configurations_are_kept_for_measuring_again),
+        cmocka_unit_test(measuring_again_waits_for_room_and_the_study_for_it),
+        cmocka_unit_test(node_hours_are_counted_while_trials_run),
         cmocka_unit_test(the_last_trials_are_waited_for),
         cmocka_unit_test(the_maximum_holds_where_nothing_was_learnt),
         cmocka_unit_test(failures_at_the_start_end_a_study),

@@ -82,7 +82,7 @@ static double suggest(struct dt_optimizer *o, struct dt_context *ctx, struct dt_
         die(e);
     double took = now() - start;
     obs[ctx->nobs++] = (struct dt_observation){
-        .x = x, .status = DT_STATUS_OK, .value = value_of(x), .duration = 1};
+        .x = x, .status = DT_STATUS_OK, .value = value_of(x), .cost = 1};
     return took;
 }
 
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
         die(&e);
     struct dt_observation *obs = dt_xcalloc(n + WARM + 1, sizeof(*obs));
     double *next = dt_xcalloc((WARM + 1) * PARAMS, sizeof(*next));
-    struct dt_context ctx = {s, obs, n, false, 1, 5};
+    struct dt_context ctx = {s, obs, n, false, 1, 5, 0};
     for (size_t i = 0; i < n; i++) {
         const double *x = s->points + i * (CANDIDATES / n) * PARAMS;
         obs[i] = (struct dt_observation){x, DT_STATUS_OK, value_of(x), 1};
