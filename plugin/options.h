@@ -30,6 +30,8 @@ static const struct dt_option_entry dt_option_table[] = {
     {"dt-layout", "LAYOUT", DT_ARG_REQUIRED, "auto (default), het or packed"},
     {"dt-dry-run", 0, DT_ARG_NONE, "print the search space and the first trials' scripts, submit nothing"},
     {"dt-resume", "DIR|JOBID", DT_ARG_REQUIRED, "continue a study"},
+    {"dt-apply", "STUDY", DT_ARG_OPTIONAL,
+     "no tuning: submit this job in the best configuration of its last study, or of STUDY"},
 };
 
 #define DT_OPTION_COUNT (sizeof(dt_option_table) / sizeof(dt_option_table[0]))

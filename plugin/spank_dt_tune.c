@@ -201,8 +201,8 @@ static struct settings read_settings(int ac, char **av)
     return s;
 }
 
-/* dt-tune prepare --sbatch=... --fd=... -- and sbatch's own command line. Never freed: sbatch lives
- * on for a moment only. */
+/* dt-tune prepare --sbatch=... --fd=... -- and sbatch's own command line; to submit (out is -1)
+ * --submit instead. Never freed: sbatch lives on for a moment only. */
 static char **prepare_argv(const char *tool, int out)
 {
     char *sbatch = own_executable();
@@ -221,7 +221,8 @@ static char **prepare_argv(const char *tool, int out)
         DIE("out of memory");
     argv[n++] = (char *)tool;
     argv[n++] = "prepare";
-    if (asprintf(&argv[n++], "--sbatch=%s", sbatch) < 0 || asprintf(&argv[n++], "--fd=%d", out) < 0)
+    if (asprintf(&argv[n++], "--sbatch=%s", sbatch) < 0 ||
+        (out < 0 ? asprintf(&argv[n++], "--submit") : asprintf(&argv[n++], "--fd=%d", out)) < 0)
         DIE("out of memory");
     argv[n++] = "--";
     for (char *p = cmdline; p < cmdline + len; p += strlen(p) + 1)
@@ -318,6 +319,19 @@ static char *prepare(const struct settings *s)
     return study;
 }
 
+/* An sbatch can submit only the job that it was asked for, and the stored configuration makes it
+ * another, perhaps one of two components. So this process becomes the sbatch of that job, whose
+ * script holds none of our options: what it prints, how long it waits and how it ends is sbatch's
+ * own. Everything was checked already; dt-tune reads it again since a study has no room for a
+ * script. */
+static void submit_stored(const struct settings *s)
+{
+    char **argv = prepare_argv(s->tool, -1);
+
+    execv(s->tool, argv);
+    DIE("cannot run %s: %s; nothing was submitted", s->tool, strerror(errno));
+}
+
 /* ---- SPANK's entry points ---- */
 
 int slurm_spank_init(spank_t sp, int ac, char **av)
@@ -345,7 +359,7 @@ static int ignore_in_trial(spank_t sp)
 
 static void need_tune(void)
 {
-    if (option_given("dt-tune") || option_given("dt-resume"))
+    if (option_given("dt-tune") || option_given("dt-resume") || option_given("dt-apply"))
         return;
     for (size_t i = 0; i < DT_OPTION_COUNT; i++) {
         if (given & 1u << i)
@@ -371,6 +385,8 @@ int slurm_spank_init_post_opt(spank_t sp, int ac, char **av)
     study = prepare(&settings);
     if (!*study)
         exit(0);
+    if (!strcmp(study, "apply"))
+        submit_stored(&settings);
     if (spank_job_control_setenv(sp, DT_ENTRY_STUDY, study, 1) != ESPANK_SUCCESS)
         DIE("Slurm refused the study as a job control variable; nothing was submitted");
     free(study);

@@ -3,7 +3,8 @@ noinst_LIBRARIES += libdt.a
 
 libdt_a_SOURCES = \
 	src/util/util.h src/util/error.c src/util/mem.c src/util/buf.c src/util/strv.c \
-	src/util/text.c src/util/json.c src/util/file.c src/util/proc.c src/util/table.c src/util/hostlist.c
+	src/util/text.c src/util/json.c src/util/file.c src/util/proc.c src/util/table.c src/util/hostlist.c \
+	src/util/pattern.h src/util/pattern.c
 
 libdt_a_SOURCES += \
 	src/space/space.h src/space/param.c src/space/constraint.c src/space/condition.c src/space/space.c \
@@ -15,7 +16,7 @@ libdt_a_SOURCES += \
 
 libdt_a_SOURCES += \
 	src/spec/spec.h src/spec/spec_private.h src/spec/spec.c src/spec/reader.c src/spec/domain.c \
-	src/spec/merge.c
+	src/spec/metrics.c src/spec/merge.c
 
 # The same bits on every machine: no fused multiply-add; the loops of the model are worth vectorizing.
 libdt_a_CFLAGS = $(AM_CFLAGS) $(MODEL_CFLAGS)
@@ -25,20 +26,25 @@ libdt_a_SOURCES += \
 
 libdt_a_SOURCES += \
 	src/optimizer/optimizer.h src/optimizer/algorithms.h src/optimizer/optimizer.c src/optimizer/recommend.c \
-	src/optimizer/random.c src/optimizer/grid.c src/optimizer/sobol.c src/optimizer/bayes.c \
+	src/optimizer/random.c src/optimizer/grid.c src/optimizer/sobol.c src/optimizer/bayes.c src/optimizer/joint.c \
 	src/optimizer/acquire.h src/optimizer/acquire.c src/optimizer/observed.h src/optimizer/observed.c \
-	src/optimizer/belief.h src/optimizer/belief.c src/optimizer/pool.h src/optimizer/pool.c \
-	src/stopping/stopping.h src/stopping/stopping.c
+	src/optimizer/judge.h src/optimizer/judge.c src/optimizer/belief.h src/optimizer/belief.c src/optimizer/pool.h src/optimizer/pool.c \
+	src/stopping/stopping.h src/stopping/stopping.c src/stopping/prune.h src/stopping/prune.c
 
 libdt_a_SOURCES += \
-	src/tuner/tuner.h src/tuner/event.c src/tuner/study.c src/tuner/decide.c src/tuner/journal.c \
+	src/tuner/tuner.h src/tuner/event.c src/tuner/study.c src/tuner/series.c src/tuner/decide.c src/tuner/early.c src/tuner/journal.c \
 	src/tuner/run.c src/tuner/setup.h src/tuner/setup.c
 
 libdt_a_SOURCES += \
 	src/backend/backend.h src/backend/slurm_private.h src/backend/slurm.c src/backend/slurm_jobs.c \
-	src/backend/slurm_cluster.c src/backend/slurm_submit.c src/backend/records.c src/backend/replay.c
+	src/backend/slurm_cluster.c src/backend/slurm_submit.c src/backend/records.c \
+	src/backend/metrics.c src/backend/replay.c
 
-libdt_a_SOURCES += src/report/report.h src/report/text.c src/report/data.c
+libdt_a_SOURCES += \
+	src/history/history.h src/history/workload.c src/history/history.c src/history/apply.c \
+	src/history/past.c
+
+libdt_a_SOURCES += src/report/report.h src/report/text.c src/report/data.c src/report/record.c
 
 libdt_a_SOURCES += \
 	src/spec/submission.h src/spec/submission_private.h src/spec/submission.c \
@@ -49,4 +55,4 @@ LIBDT_LIBS = libdt.a $(JSON_C_LIBS) $(GSL_LIBS) $(MUPARSER_LIBS) $(CSV_LIBS) $(S
 
 libdt_a_SOURCES += \
 	src/launch/launch.h src/launch/plan.c src/launch/ports.c src/launch/env.c src/launch/shim.c \
-	src/launch/steps.c src/launch/task.c src/launch/batch.c
+	src/launch/steps.c src/launch/task.c src/launch/batch.c src/launch/patterns.c

@@ -66,6 +66,19 @@ char *command_text(const char *path, const struct dt_submission *s)
     return dt_buf_take(&b);
 }
 
+char *config_words(struct json_object *config)
+{
+    struct dt_buf b = DT_BUF_INIT;
+    if (!json_object_is_type(config, json_type_object))
+        return dt_xstrdup("-");
+    json_object_object_foreach(config, key, value)
+    {
+        if (value)
+            dt_buf_addf(&b, "%s%s=%s", b.len ? " " : "", key, json_object_get_string(value));
+    }
+    return dt_buf_take(&b);
+}
+
 char *sibling(const char *name, struct dt_error *e)
 {
     char *dir = dt_self_dir(e), *path = dir ? dt_xasprintf("%s/%s", dir, name) : NULL;

@@ -1,4 +1,4 @@
-#include "optimizer/optimizer.h"
+#include "tuner/tuner.h"
 #include "tools/tools.h"
 
 #include <stdlib.h>
@@ -26,6 +26,7 @@ static int print_trial(const struct dt_setup *s, const double *x, int id, const 
         .dir = dir,
         .trial = id,
         .run = 1,
+        .spec = s->spec,
     };
     char *text = dt_expand(&script, e);
     if (text)
@@ -37,12 +38,26 @@ static int print_trial(const struct dt_setup *s, const double *x, int id, const 
     return text ? 0 : -1;
 }
 
+/* Of --dt-apply: the script that would be submitted. */
+static int print_script(const struct dt_setup *s, struct dt_error *e)
+{
+    char *text = expand_config(s, s->config, e);
+    if (text) {
+        fputs(text, stdout);
+        print_applied(s);
+    }
+    free(text);
+    return text ? 0 : -1;
+}
+
 int print_dry_run(const struct dt_setup *s, struct dt_error *e)
 {
+    if (s->applied)
+        return print_script(s, e);
     char *space = dt_space_describe(s->space), *objective = dt_spec_objective_text(s->spec);
     char *launch = sibling("dt-launch", e);
     struct dt_optimizer *o =
-        launch ? dt_optimizer_new(s->spec->algorithm, s->space, s->spec->seed, e) : NULL;
+        launch ? dt_optimizer_new(dt_study_algorithm(s->spec, s->space), s->space, s->spec->seed, e) : NULL;
     size_t n = s->space->n;
     double *x = dt_xcalloc(DRY_TRIALS * n, sizeof(double));
     struct dt_observation obs[DRY_TRIALS];

@@ -36,14 +36,6 @@ static void usage(FILE *f)
           f);
 }
 
-static void add_option(struct dt_strv *argv, const struct dt_option *o)
-{
-    if (o->value)
-        dt_strv_addf(argv, "--%s=%s", o->name, o->value);
-    else
-        dt_strv_addf(argv, "--%s", o->name);
-}
-
 /* The options of the submission that the tuning job keeps: who pays and where it may run, and all
  * that was never meant for a trial. What a trial must have (features, nodes, licences) could keep
  * the tuner from starting. */
@@ -145,16 +137,12 @@ static int submit_config(const struct dt_setup *s, struct dt_error *e)
 {
     struct dt_strv argv = DT_STRV_INIT;
     char *text = expand_config(s, s->config, e);
-    int rc = text ? 0 : dt_fail_at(e, "--dt-config");
+    int rc = -1;
+    if (!text && !s->applied)
+        dt_fail_at(e, "--dt-config");
     if (text) {
-        dt_strv_add(&argv, s->sbatch);
-        for (size_t i = 0; i < s->submission->n; i++) {
-            const struct dt_option *o = &s->submission->options[i];
-            bool written = strcmp(o->name, "job-name") == 0 || strcmp(o->name, "output") == 0 ||
-                           strcmp(o->name, "error") == 0; /* in the script already */
-            if (o->def && o->def->class == DT_OPT_TUNER && !written)
-                add_option(&argv, o);
-        }
+        config_command(s, &argv);
+        print_applied(s);
         rc = submit_text(&argv, text, &s->submission->args, e);
     }
     dt_strv_free(&argv);
@@ -205,7 +193,13 @@ static int submit(char **argv, const char *sbatch, struct dt_error *e)
         return -1;
     bool tune = dt_submission_get(sub, "dt-tune") || dt_submission_get(sub, "dt-resume");
     bool here = dt_submission_get(sub, "here"), dry = dt_submission_get(sub, "dt-dry-run");
-    if (!tune && !dt_submission_get(sub, "dt-config")) {
+    int applies = dt_setup_applies(sub, e);
+    if (applies < 0) {
+        dt_submission_free(sub);
+        return -1;
+    }
+    tune = tune && !applies;
+    if (!tune && !applies && !dt_submission_get(sub, "dt-config")) {
         int rc = need_tune(sub, e) < 0 ? -1 : exec_sbatch(sbatch, argv, sub, e);
         dt_submission_free(sub);
         return rc;

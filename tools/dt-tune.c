@@ -10,6 +10,7 @@ static const struct {
 } commands[] = {
     {"check", cmd_check, "whether a SPEC is valid, and what it would search"},
     {"expand", cmd_expand, "the batch script of one configuration"},
+    {"history", cmd_history, "what earlier studies have found"},
     {"metric", cmd_metric, "report metrics from inside a trial: dt-tune metric loss=0.3 step=100"},
     {"report", cmd_report, "the report of a study: text, JSON or CSV"},
     {"simulate", cmd_simulate, "the whole tuner on a measured table"},

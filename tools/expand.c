@@ -17,6 +17,17 @@ static const char usage_text[] =
     "submitted\n"
     "  --cluster=FILE     take the nodes from this JSON file instead of asking Slurm\n";
 
+static void cannot_apply(const struct dt_setup *s, const double *x, const char *why,
+                         struct dt_error *e)
+{
+    char *config = dt_config_text(s->space, x);
+    dt_fail(e,
+            "--dt-apply: the configuration of %s, %s, cannot run here: %s; tune anew, or give "
+            "another study: --dt-apply=STUDY",
+            s->applied, config, why);
+    free(config);
+}
+
 char *expand_config(const struct dt_setup *s, struct json_object *config, struct dt_error *e)
 {
     double *x = dt_xcalloc(s->space->n, sizeof(double));
@@ -35,7 +46,9 @@ char *expand_config(const struct dt_setup *s, struct json_object *config, struct
                                          .x = x,
                                          .shape = &shape,
                                          .launch = launch};
-        if (why)
+        if (why && s->applied)
+            cannot_apply(s, x, why, e);
+        else if (why)
             dt_fail(e, "this configuration cannot run here: %s", why);
         else
             text = dt_expand(&script, e);

@@ -1,5 +1,6 @@
 /* Running a study to its report: what `dt-tune run` and `dt-sbatch --here` have in common. */
 #include "backend/backend.h"
+#include "history/history.h"
 #include "report/report.h"
 #include "tools/tools.h"
 
@@ -98,6 +99,8 @@ static int on_record(void *arg, struct json_object *record, struct dt_error *e)
         stored->sbatch = (*o->setup)->sbatch ? dt_xstrdup((*o->setup)->sbatch) : NULL;
         free(stored->resume);
         stored->resume = (*o->setup)->resume ? dt_xstrdup((*o->setup)->resume) : NULL;
+        free(stored->history);
+        stored->history = (*o->setup)->history ? dt_xstrdup((*o->setup)->history) : NULL;
         dt_setup_free(*o->setup);
         *o->setup = stored;
         o->s = dt_study_new(stored->spec, stored->space, stored->submitted, e);
@@ -185,10 +188,7 @@ static int write_best(const char *dir, const struct dt_setup *s, const struct dt
     const struct dt_trial *best = dt_study_best(study);
     if (!best)
         return 0;
-    struct json_object *config = dt_config_to_json(s->space, best->x);
-    for (size_t i = 0; i < s->space->n; i++) /* what was left as the script has it stays out */
-        if (best->x[i] != best->x[i])
-            json_object_object_del(config, s->space->params[i].name);
+    struct json_object *config = dt_report_config(study, best);
     char *json = dt_json_text(config), *line = dt_xasprintf("%s\n", json);
     char *script = expand_config(s, config, e);
     int rc = script ? write_in(dir, "best.json", line, 0666, e) : -1;
@@ -226,6 +226,25 @@ static void print_how_to_resume(const char *dir, bool here)
     free(file);
 }
 
+/* For later studies. What goes wrong here is no fault of this one, which has ended well. */
+static void keep_history(const struct dt_setup *s, const struct dt_study *study, const char *name,
+                         const char *dir)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    char *folder = s->history ? dt_xstrdup(s->history) : dt_history_dir();
+    struct json_object *record =
+        s->spec->no_history ? NULL : dt_report_record(s, study, name, dir, dt_now());
+    int rc = 0;
+    if (record && json_object_array_length(dt_json_get(record, "observations")) > 0)
+        rc = folder ? dt_history_append(folder, record, &e)
+                    : dt_fail(&e, "nobody knows where the user's home is");
+    if (rc < 0)
+        printf("warning: this study is not in the history: %s\n", e.text);
+    json_object_put(record);
+    free(folder);
+    dt_error_clear(&e);
+}
+
 static void on_event(void *arg, const struct dt_study *s, const struct dt_event *ev)
 {
     dt_report_event(arg, s, ev);
@@ -257,6 +276,7 @@ static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journa
     dt_report_final(stdout, study, rc >= 0 ? best : NULL);
     if (rc == 1)
         print_how_to_resume(dir, tuner_job == 0);
+    keep_history(s, study, name, dir);
     free(best);
     dt_backend_free(b);
     free(launch);

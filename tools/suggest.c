@@ -1,4 +1,4 @@
-#include "optimizer/optimizer.h"
+#include "tuner/tuner.h"
 #include "tools/tools.h"
 
 #include <getopt.h>
@@ -13,9 +13,10 @@ static const char usage_text[] =
     "{...}}.\n"
     "Observations are JSON lines: {\"config\": {...}, \"value\": 12.3, \"status\": \"ok\", "
     "\"duration_s\": 61}\n"
-    "with status ok, failed, censored (value is a bound) or pending; with search.max_node_hours "
-    "also "
-    "\"nodes\".\n";
+    "with status ok, failed, censored (value is a bound), poor (without the quality asked for), "
+    "pruned (stopped\n"
+    "early) or pending; with SPEC's quality also \"metrics\": {\"accuracy\": 0.9}, with "
+    "search.max_node_hours \"nodes\".\n";
 
 struct observations {
     struct dt_observation *v;
@@ -27,6 +28,13 @@ static double cost_of(const struct dt_spec *spec, struct json_object *o)
 {
     double seconds = dt_json_num(o, "duration_s", 0);
     return isfinite(spec->max_node_hours) ? seconds * dt_json_num(o, "nodes", 1) : seconds;
+}
+
+static double margin_of(const struct dt_spec *spec, struct json_object *o)
+{
+    const struct dt_bound *b = &spec->quality;
+    double x = b->metric ? dt_json_num(dt_json_get(o, "metrics"), b->metric, NAN) : NAN;
+    return dt_bound_margin(b, x);
 }
 
 static double budget_left(const struct dt_spec *spec, const struct observations *all)
@@ -43,16 +51,19 @@ static int read_observation(const struct dt_spec *spec, const struct dt_space *s
 {
     const char *status = dt_json_str(o, "status", "ok");
     double *x = dt_xcalloc(space->n, sizeof(double));
-    *obs = (struct dt_observation){
-        .x = x, .value = dt_json_num(o, "value", NAN), .cost = cost_of(spec, o)};
+    *obs = (struct dt_observation){.x = x,
+                                   .value = dt_json_num(o, "value", NAN),
+                                   .cost = cost_of(spec, o),
+                                   .margin = margin_of(spec, o)};
     int found = -1;
-    for (int i = 0; i <= DT_STATUS_CENSORED; i++)
+    for (int i = 0; i < DT_STATUS_VOID; i++)
         if (strcmp(status, dt_status_names[i]) == 0)
             found = i;
     if (found < 0)
-        return dt_fail(e, "\"%s\" is not a status; ok, failed, censored or pending", status);
+        return dt_fail(e, "\"%s\" is not a status; ok, failed, censored, poor, pruned or pending",
+                       status);
     obs->status = (enum dt_status)found;
-    if ((found == DT_STATUS_OK || found == DT_STATUS_CENSORED) && !isfinite(obs->value))
+    if (found != DT_STATUS_PENDING && found != DT_STATUS_FAILED && !isfinite(obs->value))
         return dt_fail(e, "status %s needs a finite \"value\"", status);
     return dt_config_from_json(space, dt_json_get(o, "config"), x, e);
 }
@@ -85,7 +96,7 @@ static int read_observations(const char *path, const struct dt_spec *spec,
 static int suggest(const struct dt_spec *spec, const struct dt_space *space,
                    struct observations *all, size_t k, struct dt_error *e)
 {
-    struct dt_optimizer *o = dt_optimizer_new(spec->algorithm, space, spec->seed, e);
+    struct dt_optimizer *o = dt_optimizer_new(dt_study_algorithm(spec, space), space, spec->seed, e);
     int rc = o ? 1 : -1;
     for (size_t i = 0; i < k && rc == 1; i++) {
         struct dt_context ctx = {.space = space,
@@ -94,6 +105,7 @@ static int suggest(const struct dt_spec *spec, const struct dt_space *space,
                                  .maximize = spec->maximize,
                                  .seed = spec->seed,
                                  .grid_levels = spec->grid_levels,
+                                 .quality = spec->quality.metric != NULL,
                                  .budget_left = budget_left(spec, all)};
         double *x = dt_xcalloc(space->n, sizeof(double));
         rc = dt_optimizer_suggest(o, &ctx, x, e);

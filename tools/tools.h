@@ -12,6 +12,7 @@ int fail_with(struct dt_error *e, int code);
 
 int cmd_check(int argc, char **argv);
 int cmd_expand(int argc, char **argv);
+int cmd_history(int argc, char **argv);
 int cmd_metric(int argc, char **argv);
 int cmd_prepare(int argc, char **argv);
 int cmd_report(int argc, char **argv);
@@ -27,6 +28,14 @@ void print_warnings(const struct dt_submission *s);
 struct dt_cluster *read_cluster(const char *path, struct dt_error *e);
 /* The batch script of a configuration; what it leaves out is as submitted (NULL: all). Caller frees. */
 char *expand_config(const struct dt_setup *s, struct json_object *config, struct dt_error *e);
+/* The sbatch command for the script of expand_config(), without the script: the options that cannot stand in it. Takes
+ * SBATCH_ variables out of the environment, since what they say does. */
+void config_command(const struct dt_setup *s, struct dt_strv *argv);
+void add_option(struct dt_strv *argv, const struct dt_option *o);
+/* Tells on stderr which configuration --dt-apply has found, if that is what is being done, unless --quiet. */
+void print_applied(const struct dt_setup *s);
+/* Becomes the sbatch that submits the job in the configuration of the setup. Returns only on errors. */
+int exec_config(const struct dt_setup *s, struct dt_error *e);
 /* Prints the space and the scripts of the first trials: --dt-dry-run. */
 int print_dry_run(const struct dt_setup *s, struct dt_error *e);
 /* Runs a study to its report. `study`: its name; `dir`: its absolute folder; `tuner_job`: 0 in the foreground.
@@ -34,6 +43,8 @@ int print_dry_run(const struct dt_setup *s, struct dt_error *e);
 int run_study(struct dt_setup *s, const char *study, const char *dir, uint32_t tuner_job);
 /* PATH and the arguments of the submission, as one types them in a shell. Caller frees. */
 char *command_text(const char *path, const struct dt_submission *s);
+/* "ps=1 workers=4 opt=adam", "-" where it is no configuration. Caller frees. */
+char *config_words(struct json_object *config);
 /* The path of a program that lies beside this one. Caller frees. */
 char *sibling(const char *name, struct dt_error *e);
 

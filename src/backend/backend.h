@@ -73,8 +73,8 @@ double *dt_replay_points(const struct dt_spec *spec, const struct dt_param *para
                          const char *table, size_t *npoints, struct dt_error *e);
 /* Makes the table's objective the study's own, and drops a target. -1 where SPEC has no replay section. */
 int dt_replay_adopt(struct dt_spec *spec, struct dt_error *e);
-/* What the table says of a configuration, without noise: the mean of its good rows; NaN if there is none. `b` must be a
- * replay. */
+/* What the table says of a configuration, without noise: the mean of its rows that are good, and have the quality asked
+ * for, or of a course the last; NaN if there is none. `b` must be a replay. */
 double dt_replay_value(const struct dt_backend *b, const double *x);
 
 #endif

@@ -31,6 +31,17 @@ static char *failure_text(struct json_object *failed)
     return dt_buf_take(&b);
 }
 
+static char *joined(struct json_object *lines)
+{
+    struct dt_buf b = DT_BUF_INIT;
+    if (!json_object_is_type(lines, json_type_array))
+        return NULL;
+    for (size_t i = 0; i < json_object_array_length(lines); i++)
+        dt_buf_addf(&b, "%s%s", i ? "\n" : "",
+                    json_object_get_string(json_object_array_get_idx(lines, i)));
+    return b.s;
+}
+
 #define LAST_LINES 10
 #define LAST_BYTES 4096
 
@@ -70,6 +81,7 @@ void dt_records_read(const char *dir, struct dt_records *r)
         .exit_code = (int)dt_json_int(end, "exit_code", 0),
         .signal = (int)dt_json_int(end, "signal", 0),
         .failed = failure_text(dt_json_get(end, "failed")),
+        .notes = joined(dt_json_get(end, "notes")),
     };
     if (end && !r->failed && (r->exit_code || r->signal))
         r->failed = last_lines(dir);
@@ -88,42 +100,6 @@ uint32_t dt_records_job(const char *dir)
 void dt_records_free(struct dt_records *r)
 {
     free(r->failed);
-    r->failed = NULL;
-}
-
-static void read_line(char *line, void (*each)(void *arg, const char *name, double value, double t),
-                      void *arg)
-{
-    struct json_object *o = dt_json_parse(line, "metric", NULL);
-    double t = dt_json_num(o, "time", dt_now());
-    if (json_object_is_type(o, json_type_object)) {
-        json_object_object_foreach(o, key, v)
-        {
-            bool number =
-                json_object_is_type(v, json_type_int) || json_object_is_type(v, json_type_double);
-            if (number && strcmp(key, "time") != 0)
-                each(arg, key, json_object_get_double(v), t);
-        }
-    }
-    json_object_put(o);
-}
-
-void dt_metrics_read(const char *path, long *offset,
-                     void (*each)(void *arg, const char *name, double value, double t), void *arg)
-{
-    FILE *f = fopen(path, "re");
-    char *line = NULL;
-    size_t room = 0;
-    long limit = *offset + 1024 * 1024;
-    ssize_t n;
-    if (!f)
-        return;
-    if (fseek(f, *offset, SEEK_SET) == 0) {
-        while (*offset < limit && (n = getline(&line, &room, f)) > 0 && line[n - 1] == '\n') {
-            *offset += n;
-            read_line(line, each, arg);
-        }
-    }
-    free(line);
-    fclose(f);
+    free(r->notes);
+    r->failed = r->notes = NULL;
 }

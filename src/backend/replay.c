@@ -14,14 +14,16 @@ struct row {
     double value;    /* NaN where the cell holds no number */
     double duration; /* seconds; NaN: follows from the value */
     double nodes;    /* NaN: follows from the configuration */
+    double quality;  /* NaN: not known */
+    double step;     /* of a course */
     enum outcome outcome;
     char *status; /* the cell, or NULL */
 };
 
 struct config {
     double *x;
-    struct row *rows;
-    size_t n, next; /* next: the repeat whose turn it is */
+    struct row *rows; /* repeats, or the course of one run in the order of its steps */
+    size_t n, next;   /* next: the repeat whose turn it is */
 };
 
 struct measured {
@@ -32,7 +34,7 @@ struct measured {
 /* The columns that matter, by index; -1: none. */
 struct columns {
     int *params, *where;
-    int objective, duration, nodes, status;
+    int objective, duration, nodes, status, quality, step;
 };
 
 static bool ends_with(const char *s, const char *end)
@@ -91,6 +93,11 @@ static int find_columns(const struct dt_spec *spec, const struct dt_param *param
         return dt_fail_at(e, "replay.duration");
     if (r->nodes && (c->nodes = dt_table_column(t, r->nodes, e)) < 0)
         return dt_fail_at(e, "replay.nodes");
+    const char *quality = r->quality ? r->quality : spec->quality.metric;
+    if (quality && (c->quality = dt_table_column(t, quality, e)) < 0)
+        return dt_fail_at(e, "replay.quality");
+    if (r->step && (c->step = dt_table_column(t, r->step, e)) < 0)
+        return dt_fail_at(e, "replay.step");
     if (r->status && (c->status = dt_table_column(t, r->status, e)) < 0)
         return dt_fail_at(e, "replay.status");
     return 0;
@@ -157,8 +164,13 @@ static double number_at(const struct dt_table *t, size_t row, int column)
 static struct row read_row(const struct dt_replay_spec *r, const struct columns *c,
                            const struct dt_table *t, size_t at)
 {
-    struct row row = {number_at(t, at, c->objective), number_at(t, at, c->duration),
-                      number_at(t, at, c->nodes), ROW_OK, NULL};
+    struct row row = {number_at(t, at, c->objective),
+                      number_at(t, at, c->duration),
+                      number_at(t, at, c->nodes),
+                      number_at(t, at, c->quality),
+                      number_at(t, at, c->step),
+                      ROW_OK,
+                      NULL};
     if (r->duration && in_milliseconds(r->duration))
         row.duration /= 1000;
     if (c->status >= 0) {
@@ -186,7 +198,10 @@ static void take_row(struct measured *m, const double *x, size_t n, const struct
         memcpy(k->x, x, n * sizeof(double));
     }
     k->rows = dt_xrealloc(k->rows, k->n + 1, sizeof(*k->rows));
-    k->rows[k->n++] = *row;
+    size_t at = k->n++;
+    for (; at > 0 && k->rows[at - 1].step > row->step; at--)
+        k->rows[at] = k->rows[at - 1];
+    k->rows[at] = *row;
 }
 
 static int take_rows(const struct dt_spec *spec, const struct dt_conditions *when,
@@ -225,7 +240,9 @@ static int measured_read(const struct dt_spec *spec, const struct dt_param *para
                         .objective = -1,
                         .duration = -1,
                         .nodes = -1,
-                        .status = -1};
+                        .status = -1,
+                        .quality = -1,
+                        .step = -1};
     struct dt_conditions *when = dt_conditions_new(params, n, NULL, 0, e);
     struct dt_table *t = when ? dt_table_read(path, e) : NULL;
     int rc = t ? 0 : -1;
@@ -272,8 +289,8 @@ int dt_replay_adopt(struct dt_spec *spec, struct dt_error *e)
         spec->objective = DT_OBJECTIVE_COST;
     free(spec->metric);
     spec->metric = dt_xstrdup(column);
-    free(spec->target_metric);
-    spec->target_metric = NULL;
+    free(spec->target.metric);
+    spec->target.metric = NULL;
     return 0;
 }
 
@@ -325,21 +342,34 @@ static double duration_of(const struct replay *r, const struct row *row, double 
     return isfinite(s) && s > 0 ? s : 1;
 }
 
-/* So that the core comes to the row's value, whatever kind its objective is. */
-static void put_value(struct replay *r, struct dt_event *end, double value, double duration)
+static void put_metric(struct replay *r, const struct dt_event *run, double t, const char *name,
+                       double value, double step)
 {
-    bool metric = r->spec->objective == DT_OBJECTIVE_METRIC;
+    if (!isfinite(value))
+        return;
+    struct dt_event ev = event_of(DT_EVENT_METRIC, t, run->trial, run->run, run->job);
+    ev.text = dt_xstrdup(name);
+    ev.value = value;
+    ev.step = step;
+    schedule(r, &ev);
+}
+
+/* So that the core comes to the row's value, whatever kind its objective is. */
+static void put_value(struct replay *r, struct dt_event *end, const struct row *row, double value,
+                      double duration)
+{
+    const struct dt_spec *spec = r->spec;
     end->run_s = duration;
-    if (r->spec->objective == DT_OBJECTIVE_TIME || r->spec->objective == DT_OBJECTIVE_TURNAROUND) {
+    if (spec->objective == DT_OBJECTIVE_TIME || spec->objective == DT_OBJECTIVE_TURNAROUND)
         end->run_s = value;
-    } else if (r->spec->objective == DT_OBJECTIVE_COST) {
+    else if (spec->objective == DT_OBJECTIVE_COST)
         end->billing = value / duration;
-    } else if (isfinite(value)) {
-        struct dt_event ev = event_of(DT_EVENT_METRIC, end->t, end->trial, end->run, end->job);
-        ev.text = dt_xstrdup(metric ? r->spec->metric : "throughput");
-        ev.value = value;
-        schedule(r, &ev);
-    }
+    else
+        put_metric(r, end, end->t,
+                   spec->objective == DT_OBJECTIVE_METRIC ? spec->metric : "throughput", value,
+                   row->step);
+    if (spec->quality.metric)
+        put_metric(r, end, end->t, spec->quality.metric, row->quality, row->step);
 }
 
 /* A task a node, where the table does not say. */
@@ -349,28 +379,45 @@ static double nodes_of(const struct replay *r, const double *x, const struct row
     return isfinite(row->nodes) && row->nodes > 0 ? row->nodes : fmax(tasks, 1);
 }
 
-static const struct row bad_luck = {NAN, NAN, NAN, ROW_FAILED, (char *)"a failure by chance"};
-
-static void start(struct replay *r, const struct dt_event *submitted, const double *x,
-                  const struct row *row)
+/* Reports all of a run's course but its end; `last` is the index of that. Returns when it comes. */
+static double put_course(struct replay *r, const struct dt_event *run, const struct config *k,
+                         size_t last)
 {
-    double value = row->value, nodes = nodes_of(r, x, row);
-    int trial = submitted->trial, run = submitted->run;
-    uint32_t job = submitted->job;
+    double t = 0;
+    for (size_t i = 0; i <= last; i++) {
+        const struct row *row = &k->rows[i];
+        t = isfinite(row->duration) ? fmax(row->duration, t) : t + 1;
+        if (i < last)
+            put_metric(r, run, run->t + t, r->spec->metric, row->value, row->step);
+    }
+    return t;
+}
+
+static const struct row bad_luck = {
+    NAN, NAN, NAN, NAN, NAN, ROW_FAILED, (char *)"a failure by chance"};
+
+/* Starts a run that takes a row, or goes through all of them. */
+static void start(struct replay *r, const struct dt_event *submitted, struct config *k)
+{
+    bool course = r->spec->replay.step != NULL;
+    const struct row *row = &k->rows[course ? k->n - 1 : k->next];
+    double value = row->value, nodes = nodes_of(r, k->x, row);
+    k->next = (k->next + 1) % k->n;
     if (r->noise > 0)
         value *= exp(gsl_ran_gaussian(r->rng, r->noise));
-    double duration = duration_of(r, row, value);
-    if (r->failures > 0 && row->outcome == ROW_OK && gsl_rng_uniform(r->rng) < r->failures) {
-        duration *= gsl_rng_uniform(r->rng);
-        row = &bad_luck;
-    }
-    struct dt_event ev = event_of(DT_EVENT_STARTED, r->clock, trial, run, job);
+    struct dt_event ev = *submitted;
+    ev.kind = DT_EVENT_STARTED;
     ev.wait_s = 0;
     ev.nodes = nodes;
     schedule(r, &ev);
-    ev = event_of(DT_EVENT_ENDED, r->clock + duration, trial, run, job);
-    ev.wait_s = ev.startup_s = 0;
-    ev.nodes = nodes;
+    double duration = course ? put_course(r, &ev, k, k->n - 1) : duration_of(r, row, value);
+    if (r->failures > 0 && row->outcome == ROW_OK && gsl_rng_uniform(r->rng) < r->failures) {
+        duration *= course ? 1 : gsl_rng_uniform(r->rng);
+        row = &bad_luck;
+    }
+    ev.kind = DT_EVENT_ENDED;
+    ev.t += duration;
+    ev.startup_s = 0;
     ev.cause = row->outcome == ROW_OK        ? DT_CAUSE_OK
                : row->outcome == ROW_TIMEOUT ? DT_CAUSE_TIME_LIMIT
                                              : DT_CAUSE_EXIT;
@@ -379,7 +426,7 @@ static void start(struct replay *r, const struct dt_event *submitted, const doub
     if (row->outcome == ROW_FAILED)
         ev.run_s = duration;
     else
-        put_value(r, &ev, value, duration);
+        put_value(r, &ev, row, value, duration);
     schedule(r, &ev);
 }
 
@@ -397,8 +444,7 @@ static int replay_submit(void *b, const struct dt_study *s, const struct dt_tria
         ev->text = dt_xstrdup("the table has no row of this configuration");
         return 0;
     }
-    start(r, ev, t->x, &k->rows[k->next]);
-    k->next = (k->next + 1) % k->n;
+    start(r, ev, k);
     return 0;
 }
 
@@ -512,14 +558,20 @@ struct dt_backend *dt_backend_replay(const struct dt_spec *spec, const struct dt
     return b;
 }
 
+static bool is_good(const struct dt_bound *quality, const struct row *row)
+{
+    return row->outcome == ROW_OK && isfinite(row->value) &&
+           (!quality->metric || dt_bound_margin(quality, row->quality) >= 0);
+}
+
 double dt_replay_value(const struct dt_backend *b, const double *x)
 {
     const struct replay *r = b->b;
     const struct config *k = config_find(&r->m, x, r->space->n);
     double sum = 0;
-    size_t n = 0;
-    for (size_t i = 0; k && i < k->n; i++) {
-        if (k->rows[i].outcome != ROW_OK || !isfinite(k->rows[i].value))
+    size_t n = 0, first = k && r->spec->replay.step ? k->n - 1 : 0; /* of a course its end */
+    for (size_t i = first; k && i < k->n; i++) {
+        if (!is_good(&r->spec->quality, &k->rows[i]))
             continue;
         sum += k->rows[i].value;
         n++;

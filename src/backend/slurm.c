@@ -31,7 +31,7 @@
 /* What is known of a live trial beyond the study's state. */
 struct watch {
     int trial, run;
-    long offset; /* read of its metrics file */
+    struct dt_feed *feed; /* its metrics; NULL: not looked at yet */
     bool started;
     double billing, nodes;
     double cancel_due; /* when its end is to be asked for again; 0 */
@@ -128,6 +128,7 @@ static char *write_script(const struct slurm *b, const struct dt_study *s, const
         .trial = t->id,
         .run = t->run,
         .tuner_job = b->c.tuner_job,
+        .spec = s->spec,
     };
     if (dt_mkdirs(dir, e) == 0) {
         if (written_run(path) != t->run) /* else this run was tried before, in vain */
@@ -266,41 +267,27 @@ static int cancel(void *arg, const struct dt_trial *t, struct dt_error *e)
 
 /* ---- watching ---- */
 
-struct metric_sink {
-    const struct events *out;
-    const struct dt_trial *t;
-    size_t first; /* events of this reading begin here */
-};
-
-/* One event a name and reading: the last value counts. */
-static void on_metric(void *arg, const char *name, double value, double when)
+static void read_metrics(const struct slurm *b, const struct dt_study *s, const struct dt_trial *t,
+                         struct watch *w, bool to_end, const struct events *out)
 {
-    struct metric_sink *sink = arg;
-    for (size_t i = sink->first; i < *sink->out->n; i++) {
-        struct dt_event *ev = &(*sink->out->v)[i];
-        if (strcmp(ev->text, name) == 0) {
-            ev->value = value;
-            ev->t = when;
-            return;
-        }
+    if (!w->feed) {
+        char *dir = trial_dir(b, t), *path = dt_xasprintf("%s/metrics.jsonl", dir);
+        w->feed = dt_feed_new(path, t);
+        free(path);
+        free(dir);
     }
-    struct dt_event *ev = add_event(sink->out, DT_EVENT_METRIC, sink->t, when);
-    ev->text = dt_xstrdup(name);
-    ev->value = value;
+    dt_feed_read(w->feed, s->spec, t, to_end, out->v, out->n);
 }
 
-static void read_metrics(const struct slurm *b, const struct dt_trial *t, struct watch *w,
-                         bool to_end, const struct events *out)
+/* What the user should know of the run's metrics, of how they were found and how read. */
+static char *metrics_note(const struct watch *w, const struct dt_records *r)
 {
-    char *dir = trial_dir(b, t), *path = dt_xasprintf("%s/metrics.jsonl", dir);
-    long before;
-    do {
-        struct metric_sink sink = {out, t, *out->n};
-        before = w->offset;
-        dt_metrics_read(path, &w->offset, on_metric, &sink);
-    } while (to_end && w->offset > before);
-    free(path);
-    free(dir);
+    char *read = w->feed ? dt_feed_note(w->feed) : NULL;
+    if (!r->notes)
+        return read;
+    char *both = dt_xasprintf("%s%s%s", r->notes, read ? "\n" : "", read ? read : "");
+    free(read);
+    return both;
 }
 
 static enum dt_cause cause_of_state(uint32_t state, bool failed)
@@ -350,6 +337,7 @@ static void emit_end(const struct slurm *b, const struct dt_trial *t, const stru
     }
     ev->billing = job ? job->billing : w->billing;
     ev->nodes = job ? job->nodes : w->nodes;
+    ev->note = metrics_note(w, r);
     bool servers = dt_space_value(b->c.space, t->x, "ps", 0) > 0;
     if (ev->cause == DT_CAUSE_OK && servers && r->ended && isnan(r->launch)) {
         ev->cause = DT_CAUSE_NOT_LAUNCHED; /* whatever it measured was not this configuration */
@@ -395,8 +383,8 @@ static const struct dt_slurm_job *find_in(const struct slurm *b, const struct dt
 
 /* Everything that can be said of one trial now. `jobs` is NULL where Slurm was not asked. True when
  * there was news. */
-static bool look_at(struct slurm *b, const struct dt_trial *t, const struct dt_slurm_jobs *jobs,
-                    const struct events *out)
+static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_trial *t,
+                    const struct dt_slurm_jobs *jobs, const struct events *out)
 {
     struct watch *w = watch_of(b, t);
     const struct dt_slurm_job *job = find_in(b, jobs, t);
@@ -421,13 +409,15 @@ static bool look_at(struct slurm *b, const struct dt_trial *t, const struct dt_s
         w->started = true;
     }
     if (w->started)
-        read_metrics(b, t, w, r.ended, out);
+        read_metrics(b, s, t, w, r.ended, out);
     if (is_final(w, t, &r, job, jobs != NULL)) {
         if (!w->started || !r.ended)
-            read_metrics(b, t, w, true, out);
+            read_metrics(b, s, t, w, true, out);
         if (job && job->never)
             dt_slurm_cancel(t->job, NULL);
         emit_end(b, t, w, &r, job, out);
+        dt_feed_free(w->feed);
+        w->feed = NULL;
     } else if (w->over_since > 0) {
         b->next_poll = fmin(b->next_poll, dt_monotonic() + 0.1);
     }
@@ -447,7 +437,7 @@ static bool look(struct slurm *b, const struct dt_study *s, const struct events 
     }
     for (size_t i = 0; i < s->n; i++)
         if (dt_trial_live(&s->trials[i]))
-            news |= look_at(b, &s->trials[i], asked ? &jobs : NULL, out);
+            news |= look_at(b, s, &s->trials[i], asked ? &jobs : NULL, out);
     if (asked)
         dt_slurm_jobs_free(&jobs);
     return news;
@@ -526,6 +516,8 @@ static int sweep(void *arg, struct dt_error *e)
 static void destroy(void *arg)
 {
     struct slurm *b = arg;
+    for (size_t i = 0; i < b->n; i++)
+        dt_feed_free(b->watches[i].feed);
     free(b->watches);
     free(b);
 }

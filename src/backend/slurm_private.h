@@ -37,14 +37,34 @@ struct dt_records {
     double start, launch, end; /* launch: NaN if no role was started */
     int exit_code, signal;
     char *failed; /* which task failed first, and its last lines; else those of the output; NULL */
+    char *notes;  /* on the text patterns, a line each; NULL */
 };
 void dt_records_read(const char *dir, struct dt_records *r);
 void dt_records_free(struct dt_records *r);
 /* The job that the run says it is; 0 where it has not begun. */
 uint32_t dt_records_job(const char *dir);
-/* Reads what was added to the metrics file since *offset: whole lines only, at most 1 MiB a call. For each number in an
- * object calls `each` (t: the line's "time", else now). */
-void dt_metrics_read(const char *path, long *offset,
-                     void (*each)(void *arg, const char *name, double value, double t), void *arg);
+/* ---- metrics.c: what a run reports ----
+ *
+ * JSON lines, {"step": 120, "loss": 0.31, "time": 1732900000.1}, from the program or from dt-launch, which marks what it
+ * found in the output by "dt": "pattern". However much is written, a look costs a bounded time and gives at most one
+ * event a metric: its latest value, or the first that reaches the target. */
+
+#define DT_METRICS_MAX 64                       /* of a run; further names are passed over */
+#define DT_METRIC_LINE_MAX (64 * 1024)          /* longer lines are passed over */
+#define DT_METRICS_LOOK (512 * 1024)            /* bytes that are read in one look */
+#define DT_METRICS_BACKLOG (8 * 1024 * 1024)    /* more that waits to be read is skipped but for its end */
+#define DT_METRICS_END (4 * 1024 * 1024)        /* so much of it where the run has ended */
+
+struct dt_feed;
+/* Begins where the trial's journaled metrics end. */
+struct dt_feed *dt_feed_new(const char *path, const struct dt_trial *t);
+/* Appends METRIC events for what was added since. The longer the run, the longer values wait to be put together: 1 % of
+ * its age, at most 30 s; but one that reaches the target does not. `to_end`: the run has ended, and all counts that is
+ * there, at least the last DT_METRICS_END of it. */
+void dt_feed_read(struct dt_feed *f, const struct dt_spec *spec, const struct dt_trial *t, bool to_end,
+                  struct dt_event **events, size_t *n);
+/* What the user should know of how it was read, a line each; NULL: nothing. Caller frees. */
+char *dt_feed_note(const struct dt_feed *f);
+void dt_feed_free(struct dt_feed *f);
 
 #endif

@@ -300,6 +300,25 @@ static struct json_object *role_json(const struct dt_trial_script *t, int role)
     return o;
 }
 
+/* The text patterns, and the target whose first value must not be missed. */
+static struct json_object *metrics_json(const struct dt_spec *spec)
+{
+    struct json_object *o = json_object_new_object(), *patterns = json_object_new_object();
+    const struct dt_bound *target = &spec->target;
+    for (size_t i = 0; i < spec->patterns.n; i++)
+        json_object_object_add(patterns, spec->pattern_names.v[i],
+                               json_object_new_string(spec->patterns.v[i]));
+    json_object_object_add(o, "patterns", patterns);
+    if (target->metric) {
+        struct json_object *t = json_object_new_object();
+        json_object_object_add(t, "metric", json_object_new_string(target->metric));
+        json_object_object_add(t, target->at_least ? "at_least" : "at_most",
+                               dt_json_number(target->value));
+        json_object_object_add(o, "target", t);
+    }
+    return o;
+}
+
 /* What dt-launch needs to know; see launch.h. */
 static char *plan_text(const struct dt_trial_script *t)
 {
@@ -329,6 +348,8 @@ static char *plan_text(const struct dt_trial_script *t)
         if (p->hyper && !isnan(t->x[i]))
             json_object_object_add(params, p->name, json_object_get(dt_json_get(config, p->name)));
     }
+    if (t->spec && t->spec->patterns.n)
+        json_object_object_add(o, "metrics", metrics_json(t->spec));
     json_object_object_add(o, "params", params);
     json_object_object_add(o, "config", config);
     char *text = dt_json_text(o);

@@ -99,6 +99,7 @@ struct dt_trial_script {
     const char *dir;    /* the trial's folder; NULL: the job makes its own */
     int trial, run;     /* 0 outside a study */
     uint32_t tuner_job; /* 0: none */
+    const struct dt_spec *spec; /* how metrics are found in the output; NULL: nobody looks for them */
 };
 /* The text of the batch script. Caller frees. */
 char *dt_expand(const struct dt_trial_script *t, struct dt_error *e);

@@ -29,8 +29,10 @@ struct batch {
     bool told;         /* it was told to end before its script had ended */
     bool orphan;       /* it ends since the tuning job is gone */
     struct dt_strv env;
-    double start;
+    double start, end;
     pid_t child;
+    struct dt_watcher watcher;
+    struct json_object *notes; /* what it has to say of the metrics; NULL */
 };
 
 /* ---- the tuning job ---- */
@@ -349,9 +351,11 @@ static int write_end(const struct batch *b, int code, int sig, struct dt_error *
     json_object_object_add(o, "version", json_object_new_int(1));
     json_object_object_add(o, "start", json_object_new_double(b->start));
     json_object_object_add(o, "launch", launch > 0 ? json_object_new_double(launch) : NULL);
-    json_object_object_add(o, "end", json_object_new_double(dt_now()));
+    json_object_object_add(o, "end", json_object_new_double(b->end > 0 ? b->end : dt_now()));
     json_object_object_add(o, "exit_code", json_object_new_int(code));
     json_object_object_add(o, "signal", json_object_new_int(sig));
+    if (b->notes)
+        json_object_object_add(o, "notes", json_object_get(b->notes));
     if (b->told)
         json_object_object_add(o, "told", json_object_new_boolean(true));
     if (b->orphan)
@@ -364,14 +368,18 @@ static int write_end(const struct batch *b, int code, int sig, struct dt_error *
 static int run_script(struct batch *b, char **args, struct dt_error *e)
 {
     int rc = 1, sig = 0;
+    if (dt_patterns_start(b->plan, b->dir, &b->watcher, e) < 0)
+        fprintf(stderr, "dt-launch: %s; no metrics are found in the output\n", e->text);
     if (start_script(b, args, e) < 0) {
         fprintf(stderr, "dt-launch: %s\n", e->text);
         rc = 126;
     } else {
         int status = wait_for_script(b);
+        b->end = dt_now();
         sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         rc = b->orphan ? 1 : sig ? 128 + sig : WEXITSTATUS(status);
     }
+    b->notes = dt_patterns_stop(&b->watcher);
     if (write_end(b, rc, sig, e) < 0)
         fprintf(stderr, "dt-launch: %s\n", e->text);
     tell_tuner(b);
@@ -409,6 +417,7 @@ int dt_batch_main(int argc, char **argv)
         write_end(&b, rc, 0, &e);
     dt_error_clear(&e);
     json_object_put(b.plan);
+    json_object_put(b.notes);
     dt_strv_free(&b.env);
     free(b.dir);
     free(b.self);

@@ -7,11 +7,14 @@
  *                                           steps.c   one srun a role, supervised together
  *       task ── dt-launch --task ROLE ...   task.c    runs PROGRAM, keeps its output and its end
  *                                           env.c     what a task finds in its environment
+ *     beside it                             patterns.c  finds metrics in what all of it prints
  */
 #ifndef DT_LAUNCH_H
 #define DT_LAUNCH_H
 
 #include "util/util.h"
+
+#include <sys/types.h>
 
 /* ---- plan.c ---- */
 
@@ -134,6 +137,25 @@ int dt_steps_run(struct dt_launch_plan *p, const char *srun, const struct dt_shi
 struct json_object *dt_first_failure(const char *dir, int number);
 /* Exit code of a task as recorded: its own, or 128 + signal. */
 int dt_failure_code(struct json_object *failure);
+
+/* ---- patterns.c ---- */
+
+#define DT_LAUNCH_OUTPUT "output.log" /* in a trial's folder: the job's output */
+
+/* The process that looks for metrics in a trial's output, by the text patterns of its plan ("metrics":
+ * {"patterns": {NAME: PATTERN}, "target": ...}), and appends what it finds to dir/metrics.jsonl. Output that is there
+ * already does not count. */
+struct dt_watcher {
+    pid_t pid;   /* 0: there is none */
+    int control; /* its end is the order to finish */
+    int result;
+};
+/* Starts it where the plan has patterns. The caller has blocked the signals that are not to end it. */
+int dt_patterns_start(struct json_object *plan, const char *dir, struct dt_watcher *w,
+                      struct dt_error *e);
+/* Lets it read what was printed last, 2 s at most, and ends it. Returns what the user should know, an array of strings;
+ * NULL where there was none. Caller puts. */
+struct json_object *dt_patterns_stop(struct dt_watcher *w);
 
 /* ---- task.c, batch.c ---- */
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -408,14 +409,45 @@ static int take_number(const char *dir, struct dt_error *e)
     }
 }
 
-/* Writes dir/launch-N.json (when and where every task was started) and returns what tasks get as
- * LAUNCH. */
-static char *record_launch(const struct dt_launch_plan *p, int number, struct dt_error *e)
+/* Whether the tasks' output comes to the file that the job's output goes to. */
+static bool joins_output(const struct dt_launch_plan *p, const struct dt_shim *s)
+{
+    char *path = dt_xasprintf("%s/" DT_LAUNCH_OUTPUT, p->dir);
+    struct stat job, ours;
+    bool joins = !s->to_file && stat(path, &job) == 0 && fstat(1, &ours) == 0 &&
+                 job.st_dev == ours.st_dev && job.st_ino == ours.st_ino;
+    free(path);
+    return joins;
+}
+
+/* {"worker": [0, 512, ...]}: how long every task's log is before the launch. */
+static struct json_object *log_sizes(const struct dt_launch_plan *p)
+{
+    struct json_object *o = json_object_new_object();
+    for (size_t i = 0; i < p->n_tasks; i++) {
+        const char *role = p->roles[p->tasks[i].role].name;
+        char *path = dt_xasprintf("%s/%s-%d.log", p->dir, role, p->tasks[i].role_rank);
+        struct stat st;
+        struct json_object *sizes = dt_json_get(o, role);
+        if (!sizes)
+            json_object_object_add(o, role, sizes = json_object_new_array());
+        json_object_array_add(sizes, json_object_new_int64(stat(path, &st) == 0 ? st.st_size : 0));
+        free(path);
+    }
+    return o;
+}
+
+/* Writes dir/launch-N.json (when and where every task was started; where its output is to be looked
+ * for, if that goes its own ways) and returns what tasks get as LAUNCH. */
+static char *record_launch(const struct dt_launch_plan *p, int number, const struct dt_shim *s,
+                           struct dt_error *e)
 {
     struct json_object *o = dt_launch_describe(p, number);
     char *brief = dt_json_text(o);
     char *path = dt_xasprintf("%s/launch-%d.json", p->dir, number);
     json_object_object_add(o, "time", json_object_new_double(dt_now()));
+    if (dt_json_get(p->json, "metrics") && !joins_output(p, s))
+        json_object_object_add(o, "logs", log_sizes(p));
     char *text = dt_json_text(o);
     int rc = dt_write_file(path, text, strlen(text), 0666, e);
     if (rc == 0 && strlen(brief) > INLINE_MAX) {
@@ -460,7 +492,7 @@ int dt_steps_run(struct dt_launch_plan *p, const char *srun, const struct dt_shi
     if (self && dt_mkdirs(tasks, e) == 0)
         r.number = take_number(p->dir, e);
     if (r.number > 0 && dt_ports_assign(p, r.number, environ, e) == 0)
-        launch = record_launch(p, r.number, e);
+        launch = record_launch(p, r.number, s, e);
     if (launch)
         rc = run_all(&r, srun, s, self, launch, program, e);
     free(launch);

@@ -79,37 +79,6 @@ static void log_output(struct task *t, const char *s, size_t n)
     t->log = -1;
 }
 
-/* Length of the valid UTF-8 sequence at s, 0 if there is none. */
-static size_t utf8_length(const unsigned char *s, size_t left)
-{
-    size_t n = *s < 0x80             ? 1
-               : (*s & 0xe0) == 0xc0 ? 2
-               : (*s & 0xf0) == 0xe0 ? 3
-               : (*s & 0xf8) == 0xf0 ? 4
-                                     : 0;
-    if (n == 0 || n > left || *s == 0xc0 || *s == 0xc1 || *s > 0xf4)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    return n;
-}
-
-/* JSON must be UTF-8; what a program prints need not be. */
-static char *clean_text(const char *s, size_t n)
-{
-    struct dt_buf b = DT_BUF_INIT;
-    for (size_t i = 0; i < n;) {
-        size_t k = utf8_length((const unsigned char *)s + i, n - i);
-        if (k && s[i])
-            dt_buf_addn(&b, s + i, k);
-        else
-            dt_buf_add(&b, "?");
-        i += k ? k : 1;
-    }
-    return dt_buf_take(&b);
-}
-
 static void end_line(struct tail *tail, int stream)
 {
     struct dt_buf *part = &tail->part[stream];
@@ -117,7 +86,7 @@ static void end_line(struct tail *tail, int stream)
     if (n && part->s[n - 1] == '\r')
         n--;
     free(tail->lines[tail->next]);
-    tail->lines[tail->next] = clean_text(part->s ? part->s : "", n);
+    tail->lines[tail->next] = dt_clean_text(part->s ? part->s : "", n);
     tail->next = (tail->next + 1) % LAST_LINES;
     dt_buf_free(part);
     *part = (struct dt_buf)DT_BUF_INIT;
@@ -343,12 +312,17 @@ static void open_log(struct task *t)
 {
     struct stat st;
     char *path = dt_xasprintf("%s/%s-%d.log", t->dir, t->role, t->rank);
-    t->log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    t->log = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (t->log < 0)
         fprintf(stderr, "dt-launch: %s: %s; its output is not kept\n", path, strerror(errno));
     else if (fstat(t->log, &st) == 0)
         t->log_size = (uint64_t)st.st_size;
     free(path);
+    char last;
+    bool open_line =
+        t->log_size > 0 && pread(t->log, &last, 1, (off_t)t->log_size - 1) == 1 && last != '\n';
+    if (open_line) /* by an earlier launch */
+        log_output(t, "\n", 1);
 }
 
 static int run_task(struct task *t, char **program, struct dt_error *e)

@@ -7,6 +7,7 @@
 #include <gsl/gsl_rng.h>
 
 extern const struct dt_optimizer_ops dt_bayes;  /* Gaussian process and expected improvement */
+extern const struct dt_optimizer_ops dt_joint;  /* quality teaches hyperparameters, pace the DT configuration */
 extern const struct dt_optimizer_ops dt_random; /* without replacement */
 extern const struct dt_optimizer_ops dt_sobol; /* a low-discrepancy sequence, shifted by the seed */
 extern const struct dt_optimizer_ops dt_grid;  /* in order, the last parameter turning fastest */

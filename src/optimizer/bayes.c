@@ -4,6 +4,7 @@
  * calls: the context alone decides, bit for bit. */
 #include "optimizer/algorithms.h"
 #include "optimizer/belief.h"
+#include "optimizer/judge.h"
 #include "optimizer/pool.h"
 #include "model/portable.h"
 
@@ -13,10 +14,8 @@
 #define START 3         /* space-filling configurations */
 #define START_DRAWS 20  /* of so many random ones the farthest from all others is taken */
 #define LEARN_FROM 2    /* finished ones that a model needs */
-#define KNOWN_MAX 256   /* observations in the model */
 #define SCREEN_KNOWN 64 /* where both are larger: a model of so many observations ... */
 #define SCREEN_POOL 500 /* ... picks so many points for the model of all */
-#define TIE 0.01        /* a score, a logarithm, that is no difference */
 
 /* ---- the start ---- */
 
@@ -38,7 +37,8 @@ static double *middle_of(const struct dt_kernel *k, const struct dt_points *p)
 }
 
 /* The first lies in the middle, the next ones far from all others and where they are likely to run.
- */
+ * Of many axes no random point is near the middle of all, so the pool's first is looked at too:
+ * where nothing is known the middle is least far from the best. */
 static size_t fill(const struct dt_observed *o, const struct dt_pool *pool, gsl_rng *rng)
 {
     const struct dt_kernel *k = &o->encoding->kernel;
@@ -50,7 +50,7 @@ static size_t fill(const struct dt_observed *o, const struct dt_pool *pool, gsl_
     if (f)
         dt_feasibility_score(f, o, &pool->p, log_chance);
     for (size_t t = 0; t < draws; t++) {
-        size_t j = gsl_rng_uniform_int(rng, pool->p.n);
+        size_t j = tried == 0 && t == 0 ? 0 : gsl_rng_uniform_int(rng, pool->p.n);
         const double *x = pool->p.x + j * k->columns;
         double far = fmin(nearest(k, &o->known, x),
                           fmin(nearest(k, &o->pending, x), nearest(k, &o->failed, x)));
@@ -70,66 +70,14 @@ static size_t fill(const struct dt_observed *o, const struct dt_pool *pool, gsl_
 
 /* ---- the search ---- */
 
-struct judge {
-    struct dt_belief *constant, *law;
-    struct dt_feasibility *feasible;
-    const struct dt_observed *o;
-};
-
-static struct judge judge_new(const struct dt_observed *o)
-{
-    return (struct judge){dt_belief_new(o, false), dt_belief_new(o, true), dt_feasibility_new(o),
-                          o};
-}
-
-static void judge_free(struct judge *j)
-{
-    dt_belief_free(j->constant);
-    dt_belief_free(j->law);
-    dt_feasibility_free(j->feasible);
-}
-
-/* Caller frees. */
-static double *scores(const struct judge *j, const struct dt_observed *o, const struct dt_points *p)
-{
-    double *score = dt_xcalloc(p->n, sizeof(double));
-    for (size_t i = 0; i < p->n; i++)
-        score[i] = -INFINITY;
-    dt_belief_score(j->constant, o, p, score);
-    if (j->law)
-        dt_belief_score(j->law, o, p, score);
-    if (j->feasible)
-        dt_feasibility_score(j->feasible, o, p, score);
-    return score;
-}
-
-static double tasks(const struct dt_space *s, const double *x)
-{
-    return dt_space_value(s, x, "ps", 0) + dt_space_value(s, x, "workers", 0);
-}
-
-/* The best; among about equals the one that takes the fewest tasks. */
-static size_t choose(const struct dt_space *s, const struct dt_points *p, const double *score)
-{
-    size_t best = 0, chosen;
-    for (size_t i = 1; i < p->n; i++)
-        if (score[i] > score[best])
-            best = i;
-    chosen = best;
-    for (size_t i = 0; i < p->n; i++)
-        if (score[i] >= score[best] - TIE && tasks(s, p->raw[i]) < tasks(s, p->raw[chosen]))
-            chosen = i;
-    return chosen;
-}
-
 /* Replaces a large pool by its most promising points. */
-static void screen(const struct judge *j, struct dt_pool **pool)
+static void screen(const struct dt_judge *j, const struct dt_observed *o, struct dt_pool **pool)
 {
-    if (j->o->known.n <= SCREEN_KNOWN || (*pool)->p.n <= SCREEN_POOL)
+    if (o->known.n <= SCREEN_KNOWN || (*pool)->p.n <= SCREEN_POOL)
         return;
-    struct dt_observed *few = dt_observed_thin(j->o, SCREEN_KNOWN);
-    double *score = scores(j, few, &(*pool)->p);
-    struct dt_pool *best = dt_pool_best(*pool, j->o->encoding, score, SCREEN_POOL);
+    struct dt_observed *few = dt_observed_thin(o, SCREEN_KNOWN);
+    double *score = dt_judge_score(j, few, &(*pool)->p);
+    struct dt_pool *best = dt_pool_best(*pool, o->encoding, score, SCREEN_POOL);
     dt_pool_free(*pool);
     *pool = best;
     free(score);
@@ -137,14 +85,14 @@ static void screen(const struct judge *j, struct dt_pool **pool)
 }
 
 /* Climbs from x, where the score is `at`, by ever smaller variations. */
-static void refine(const struct dt_context *ctx, const struct judge *j, double *x, double at,
-                   gsl_rng *rng)
+static double refine(const struct dt_context *ctx, const struct dt_judge *j,
+                     const struct dt_observed *o, double *x, double at, gsl_rng *rng)
 {
     for (double reach = 0.2; reach > 0.001; reach /= 2) {
-        struct dt_pool *around = dt_pool_around(ctx, j->o->encoding, x, reach, 60, rng);
+        struct dt_pool *around = dt_pool_around(ctx, o->encoding, x, reach, 60, rng);
         if (around->p.n) {
-            double *score = scores(j, j->o, &around->p);
-            size_t best = choose(ctx->space, &around->p, score);
+            double *score = dt_judge_score(j, o, &around->p);
+            size_t best = dt_judge_choose(ctx->space, &around->p, score);
             if (score[best] > at) {
                 at = score[best];
                 memcpy(x, around->p.raw[best], ctx->space->n * sizeof(double));
@@ -153,53 +101,83 @@ static void refine(const struct dt_context *ctx, const struct judge *j, double *
         }
         dt_pool_free(around);
     }
+    return at;
 }
 
-static void search(const struct dt_context *ctx, const struct dt_observed *o, struct dt_pool **pool,
-                   gsl_rng *rng, double *x)
+/* What a suggestion starts from. */
+struct scene {
+    struct dt_encoding *encoding;
+    struct dt_observed *o;
+    gsl_rng *rng;
+    struct dt_pool *pool;
+    bool start; /* too little is known for a model */
+};
+
+static struct scene scene_open(const struct dt_context *ctx)
 {
-    struct judge j = judge_new(o);
-    screen(&j, pool);
-    double *score = scores(&j, o, &(*pool)->p);
-    size_t chosen = choose(ctx->space, &(*pool)->p, score);
-    memcpy(x, (*pool)->p.raw[chosen], ctx->space->n * sizeof(double));
+    struct scene s = {.encoding = dt_encoding_new(ctx->space),
+                      .rng = dt_rng_new(dt_rng_stream(ctx))};
+    const struct dt_observed *o = s.o = dt_observed_new(ctx, s.encoding);
+    s.pool = dt_pool_new(ctx, o, s.rng);
+    s.start = o->known.n + o->pending.n < START || o->known.n < LEARN_FROM ||
+              (o->nok < LEARN_FROM && !ctx->quality);
+    return s;
+}
+
+static void scene_close(struct scene *s)
+{
+    dt_pool_free(s->pool);
+    gsl_rng_free(s->rng);
+    dt_observed_free(s->o);
+    dt_encoding_free(s->encoding);
+}
+
+/* Puts the most promising configuration into x and returns its score. */
+static double search(const struct dt_context *ctx, struct scene *s, double *x)
+{
+    struct dt_judge *j = dt_judge_new(ctx, s->o);
+    screen(j, s->o, &s->pool);
+    double *score = dt_judge_score(j, s->o, &s->pool->p);
+    size_t chosen = dt_judge_choose(ctx->space, &s->pool->p, score);
+    double at = score[chosen];
+    memcpy(x, s->pool->p.raw[chosen], ctx->space->n * sizeof(double));
     if (!ctx->space->enumerated)
-        refine(ctx, &j, x, score[chosen], rng);
+        at = refine(ctx, j, s->o, x, at, s->rng);
     free(score);
-    judge_free(&j);
-}
-
-static struct dt_observed *observe(const struct dt_context *ctx, const struct dt_encoding *e)
-{
-    struct dt_observed *all = dt_observed_new(ctx, e);
-    if (all->known.n <= KNOWN_MAX)
-        return all;
-    struct dt_observed *some = dt_observed_thin(all, KNOWN_MAX);
-    dt_observed_free(all);
-    return some;
+    dt_judge_free(j);
+    return at;
 }
 
 static int suggest(void *cache, const struct dt_context *ctx, double *x, struct dt_error *e)
 {
-    struct dt_encoding *encoding = dt_encoding_new(ctx->space);
-    struct dt_observed *o = observe(ctx, encoding);
-    gsl_rng *rng = dt_rng_new(dt_rng_stream(ctx));
-    struct dt_pool *pool = dt_pool_new(ctx, o, rng);
-    bool start =
-        o->known.n + o->pending.n < START || o->known.n < LEARN_FROM || o->nok < LEARN_FROM;
-    int rc = pool->p.n > 0;
+    struct scene s = scene_open(ctx);
+    int rc = s.pool->p.n > 0;
     (void)cache;
-    if (rc && start)
-        memcpy(x, pool->p.raw[fill(o, pool, rng)], ctx->space->n * sizeof(double));
+    if (rc && s.start)
+        memcpy(x, s.pool->p.raw[fill(s.o, s.pool, s.rng)], ctx->space->n * sizeof(double));
     else if (rc)
-        search(ctx, o, &pool, rng, x);
+        search(ctx, &s, x);
     else if (!ctx->space->enumerated)
         rc = dt_fail(e, "no random configuration was both allowed and new; loosen the constraints");
-    dt_pool_free(pool);
-    gsl_rng_free(rng);
-    dt_observed_free(o);
-    dt_encoding_free(encoding);
+    scene_close(&s);
     return rc;
 }
 
-const struct dt_optimizer_ops dt_bayes = {"bayes", NULL, NULL, suggest, NULL};
+/* y is a logarithm, or in units of the values' spread: its difference is about a fraction. */
+static double promise(void *cache, const struct dt_context *ctx)
+{
+    struct dt_context careless = *ctx;
+    careless.budget_left = 0; /* of the improvement alone, whatever it costs */
+    struct scene s = scene_open(&careless);
+    double *x = dt_xcalloc(ctx->space->n, sizeof(double)), fraction = 0;
+    (void)cache;
+    if (s.start)
+        fraction = INFINITY;
+    else if (s.pool->p.n)
+        fraction = dt_exp(search(&careless, &s, x));
+    free(x);
+    scene_close(&s);
+    return fraction;
+}
+
+const struct dt_optimizer_ops dt_bayes = {"bayes", NULL, NULL, suggest, promise, NULL};

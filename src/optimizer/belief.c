@@ -10,14 +10,14 @@
 /* The scatter of a logarithm that is expected before anything was seen, worth one observation. */
 #define USUAL_SCATTER 0.3
 
-/* Weak priors in the units of the process: length scales grow with the square root of the number of
- * parameters, as typical distances do (Hvarfner et al., "Vanilla Bayesian optimization performs
- * great in high dimensions", ICML 2024). */
+/* Weak priors in the units of the process. Length scales do not grow with the number of parameters:
+ * far from all observations the mean then goes back to the prior's and the search stays near the
+ * best, while longer ones carry a slope on into the corners, which are most of a space of many
+ * axes. */
 static struct dt_prior *priors(const struct dt_kernel *k, struct dt_prior length,
                                struct dt_prior noise)
 {
     struct dt_prior *p = dt_xcalloc(DT_HYPERS(k), sizeof(*p));
-    length.mean += 0.5 * dt_log((double)k->groups / 2);
     for (size_t g = 0; g < k->groups; g++)
         p[g] = length;
     p[DT_SIGNAL(k)] = (struct dt_prior){0, 0.5};
@@ -128,6 +128,33 @@ static struct dt_gp *process(const struct dt_belief *b, const struct dt_observed
     }
     free(r);
     return gp;
+}
+
+void dt_belief_mean(const struct dt_belief *b, const struct dt_observed *o,
+                    const struct dt_points *p, double *mean)
+{
+    struct dt_gp *gp = process(b, o);
+    struct dt_field *f = dt_field_new(gp, p->x, p->n);
+    dt_field_update(f, gp);
+    for (size_t j = 0; j < p->n; j++)
+        mean[j] = law_at(b, o, p->raw[j]) + b->mean + b->unit * f->mean[j];
+    dt_field_free(f);
+    dt_gp_free(gp);
+}
+
+void dt_belief_chance(const struct dt_belief *b, const struct dt_observed *o,
+                      const struct dt_points *p, double *score)
+{
+    struct dt_gp *gp = process(b, o);
+    struct dt_field *f = dt_field_new(gp, p->x, p->n);
+    dt_field_update(f, gp);
+    for (size_t j = 0; j < p->n; j++) {
+        double sd = sqrt(gp->noise + fmax(f->var[j], 0));
+        double z = (-b->mean / b->unit - f->mean[j]) / sd;
+        score[j] += dt_log(fmax(dt_normal_cdf(z), 1e-300));
+    }
+    dt_field_free(f);
+    dt_gp_free(gp);
 }
 
 /* log(e^a + e^b) */

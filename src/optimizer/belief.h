@@ -17,6 +17,12 @@ struct dt_belief {
 /* With the law: NULL where it is of no use. */
 struct dt_belief *dt_belief_new(const struct dt_observed *o, bool law);
 void dt_belief_free(struct dt_belief *b);
+/* What is expected at each point, in the unit of o->y. */
+void dt_belief_mean(const struct dt_belief *b, const struct dt_observed *o,
+                    const struct dt_points *p, double *mean);
+/* Adds to each score the log of the probability that y is no larger than 0 there. */
+void dt_belief_chance(const struct dt_belief *b, const struct dt_observed *o,
+                      const struct dt_points *p, double *score);
 /* Adds to each score the log of the weighted expected improvement at that point: score :=
  * log(e^score + e^weight EI). */
 void dt_belief_score(const struct dt_belief *b, const struct dt_observed *o,

@@ -7,6 +7,8 @@
 
 /* Pending and failed trials beyond so many: only the latest count. */
 #define RECENT 128
+/* Valued ones beyond so many: only the better half and a sample of the rest count. */
+#define KNOWN_MAX 256
 
 static void points_add(struct dt_points *p, const struct dt_encoding *e, const double *raw)
 {
@@ -44,9 +46,12 @@ static void add_value(struct dt_observed *o, const double *raw, double y, bool b
     o->bound[n] = bound;
 }
 
+/* What was stopped early counts as what it had come to: it is no candidate for the best, and the
+ * truth is of no interest. */
 static bool valued(const struct dt_observation *o)
 {
-    return o->status == DT_STATUS_OK || o->status == DT_STATUS_CENSORED;
+    return o->status == DT_STATUS_OK || o->status == DT_STATUS_CENSORED ||
+           o->status == DT_STATUS_POOR || o->status == DT_STATUS_PRUNED;
 }
 
 static bool is_known(const struct dt_space *s, const double *x)
@@ -85,6 +90,15 @@ static bool look_at(const struct dt_context *ctx, double *middle, double *spread
     return positive;
 }
 
+static struct dt_observed *limit(struct dt_observed *all)
+{
+    if (all->known.n <= KNOWN_MAX)
+        return all;
+    struct dt_observed *some = dt_observed_thin(all, KNOWN_MAX);
+    dt_observed_free(all);
+    return some;
+}
+
 struct dt_observed *dt_observed_new(const struct dt_context *ctx,
                                     const struct dt_encoding *encoding)
 {
@@ -110,8 +124,54 @@ struct dt_observed *dt_observed_new(const struct dt_context *ctx,
             points_add(&o->failed, encoding, b->x);
         }
     }
+    if (o->nok == 0) /* then anything is to be better than the worst */
+        for (size_t i = 0; i < o->known.n; i++)
+            o->best = i ? fmax(o->best, o->y[i]) : o->y[i];
     points_keep_latest(&o->pending, encoding->kernel.columns);
     points_keep_latest(&o->failed, encoding->kernel.columns);
+    return limit(o);
+}
+
+static double middle_of_sizes(const struct dt_context *ctx)
+{
+    double *v = dt_xcalloc(ctx->nobs + 1, sizeof(double));
+    size_t n = 0;
+    for (size_t i = 0; i < ctx->nobs; i++)
+        if (isfinite(ctx->obs[i].margin) && ctx->obs[i].margin != 0)
+            v[n++] = fabs(ctx->obs[i].margin);
+    gsl_sort(v, 1, n);
+    double middle = n ? v[n / 2] : 1;
+    free(v);
+    return middle;
+}
+
+struct dt_observed *dt_observed_margins(const struct dt_context *ctx,
+                                        const struct dt_encoding *encoding)
+{
+    struct dt_observed *o = dt_xcalloc(1, sizeof(*o));
+    double spread = middle_of_sizes(ctx);
+    o->encoding = encoding;
+    for (size_t i = 0; i < ctx->nobs; i++) {
+        const struct dt_observation *b = &ctx->obs[i];
+        if (b->status != DT_STATUS_PENDING && isfinite(b->margin) && is_known(ctx->space, b->x))
+            add_value(o, b->x, transform(b->margin, false, 0, spread, true), false);
+    }
+    return limit(o);
+}
+
+struct dt_observed *dt_observed_costs(const struct dt_context *ctx,
+                                      const struct dt_encoding *encoding)
+{
+    struct dt_observation *obs = dt_xcalloc(ctx->nobs + 1, sizeof(*obs));
+    struct dt_context costs = {.space = ctx->space, .obs = obs};
+    for (size_t i = 0; i < ctx->nobs; i++) {
+        if (!valued(&ctx->obs[i]) || !(ctx->obs[i].cost > 0))
+            continue;
+        obs[costs.nobs] = ctx->obs[i];
+        obs[costs.nobs++].value = ctx->obs[i].cost;
+    }
+    struct dt_observed *o = costs.nobs ? dt_observed_new(&costs, encoding) : NULL;
+    free(obs);
     return o;
 }
 

@@ -21,10 +21,17 @@ struct dt_observed {
     double best; /* least y of those */
 };
 
-/* A configuration with an active parameter that is NaN (as the user's script has it) counts for nok
+/* Of many observations a part, so that a model takes bounded time.
+ * A configuration with an active parameter that is NaN (as the user's script has it) counts for nok
  * and best alone: where it lies is not known. */
 struct dt_observed *dt_observed_new(const struct dt_context *ctx,
                                     const struct dt_encoding *encoding);
+/* The same of their quality: y is no larger than 0 where it is what was asked for. */
+struct dt_observed *dt_observed_margins(const struct dt_context *ctx,
+                                        const struct dt_encoding *encoding);
+/* The same of what they cost: y is the logarithm of that. NULL where it is known of none. */
+struct dt_observed *dt_observed_costs(const struct dt_context *ctx,
+                                      const struct dt_encoding *encoding);
 /* At most n of the known: the better half, and of the rest an even sample by value. */
 struct dt_observed *dt_observed_thin(const struct dt_observed *o, size_t n);
 void dt_observed_free(struct dt_observed *o);

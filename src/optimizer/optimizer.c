@@ -4,10 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const dt_status_names[] = {"pending", "ok", "failed", "censored", "void"};
+const char *const dt_status_names[] = {"pending", "ok",     "failed", "censored",
+                                       "poor",    "pruned", "void"};
 
-static const struct dt_optimizer_ops *const algorithms[] = {&dt_bayes, &dt_random, &dt_sobol,
-                                                            &dt_grid};
+static const struct dt_optimizer_ops *const algorithms[] = {&dt_bayes, &dt_joint, &dt_random,
+                                                            &dt_sobol, &dt_grid};
 
 struct dt_optimizer {
     const struct dt_optimizer_ops *ops;
@@ -38,6 +39,11 @@ int dt_optimizer_suggest(struct dt_optimizer *o, const struct dt_context *ctx, d
 double dt_optimizer_promise(struct dt_optimizer *o, const struct dt_context *ctx)
 {
     return o->ops->promise ? o->ops->promise(o->cache, ctx) : 0;
+}
+
+bool dt_optimizer_fastest(struct dt_optimizer *o, const struct dt_context *ctx, double *x)
+{
+    return o->ops->fastest && o->ops->fastest(ctx, x);
 }
 
 void dt_optimizer_free(struct dt_optimizer *o)

@@ -12,6 +12,8 @@ enum dt_status {
     DT_STATUS_OK,       /* value is the objective */
     DT_STATUS_FAILED,   /* the configuration is to blame; no value */
     DT_STATUS_CENSORED, /* value is a bound: the truth is no better */
+    DT_STATUS_POOR,     /* value is the objective, but the quality is not what was asked for */
+    DT_STATUS_PRUNED,   /* stopped early: value is what it had come to */
     DT_STATUS_VOID,     /* failed through no fault of the configuration: teaches nothing */
 };
 extern const char *const dt_status_names[];
@@ -21,7 +23,9 @@ struct dt_observation {
     enum dt_status status;
     double value;    /* in the user's unit and direction */
     double cost;     /* what it took of the study's budget: seconds or node-seconds; 0: not known */
+    double pace;     /* steady seconds a step of its work; 0: not known */
     size_t again;    /* measures a configuration again: 1 + the index of its first observation; 0: it does not */
+    double margin;   /* of its quality; means something where the context has a quality; NaN: not known */
 };
 
 struct dt_context {
@@ -31,6 +35,8 @@ struct dt_context {
     bool maximize;
     uint64_t seed;
     size_t grid_levels; /* how many values a grid takes of a continuous parameter */
+    bool quality;       /* what has a negative margin is no good */
+    double enough;      /* an expected improvement, as a fraction, up to which nothing more is looked for */
     double budget_left; /* the share of the budget that is left; 0 where there is none */
 };
 
@@ -43,9 +49,11 @@ struct dt_optimizer_ops {
     int (*suggest)(void *cache, const struct dt_context *ctx, double *x, struct dt_error *e);
     /* See dt_optimizer_promise(); NULL where there is no model. */
     double (*promise)(void *cache, const struct dt_context *ctx);
+    /* See dt_optimizer_fastest(); NULL where paces are not looked at. */
+    bool (*fastest)(const struct dt_context *ctx, double *x);
 };
 
-/* By name: "bayes", "random", "sobol", "grid". NULL, with an error, where there is none. */
+/* By name: "bayes", "joint", "random", "sobol", "grid". NULL, with an error, where there is none. */
 struct dt_optimizer *dt_optimizer_new(const char *name, const struct dt_space *space, uint64_t seed,
                                       struct dt_error *e);
 int dt_optimizer_suggest(struct dt_optimizer *o, const struct dt_context *ctx, double *x,
@@ -53,6 +61,9 @@ int dt_optimizer_suggest(struct dt_optimizer *o, const struct dt_context *ctx, d
 /* The improvement, as a fraction of the best value, that is expected of the best configuration that was not
  * tried; 0 where the algorithm has no idea. */
 double dt_optimizer_promise(struct dt_optimizer *o, const struct dt_context *ctx);
+/* Replaces the DT configuration in x by the one that is expected to work fastest with its hyperparameters, tried or
+ * not. False, and x as it was, where that is not known. */
+bool dt_optimizer_fastest(struct dt_optimizer *o, const struct dt_context *ctx, double *x);
 void dt_optimizer_free(struct dt_optimizer *o);
 
 /* Whether a configuration was tried already, or is being tried. */

@@ -34,6 +34,8 @@ static struct json_object *trial_json(const struct dt_study *s, const struct dt_
     json_object_object_add(o, "metrics", metrics);
     if (t->text)
         json_object_object_add(o, "text", json_object_new_string(t->text));
+    if (t->note)
+        json_object_object_add(o, "note", json_object_new_string(t->note));
     return o;
 }
 

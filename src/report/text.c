@@ -47,7 +47,8 @@ void dt_report_intro(FILE *f, const struct dt_setup *setup, const struct dt_stud
     fprintf(f, "dt-tune %s: study %s of %s, records in %s\n", DT_VERSION, name, setup->job.name,
             dir);
     fprintf(f, "objective: %s, search: %s (seed %lu), %zu trial%s at a time\n", objective,
-            spec->algorithm, (unsigned long)spec->seed, s->parallel, s->parallel == 1 ? "" : "s");
+            dt_study_algorithm(spec, setup->space), (unsigned long)spec->seed, s->parallel,
+            s->parallel == 1 ? "" : "s");
     fprintf(f, "as submitted: %s\n", submitted);
     fprintf(f, "search space:\n%s  %s\n", space, setup->why_layout);
     if (setup->cluster)
@@ -70,6 +71,18 @@ static void print_lines_indented(FILE *f, const char *text)
         fprintf(f, "       | %.*s\n", (int)n, s);
         s += n + (s[n] == '\n');
     }
+}
+
+/* What there is to say of its metrics, unless an earlier trial said the same. */
+static void print_note(FILE *f, const struct dt_study *s, const struct dt_trial *t)
+{
+    for (size_t i = 0; t->note && i < s->n; i++) {
+        const struct dt_trial *o = &s->trials[i];
+        bool earlier = o->t_ended < t->t_ended || (o->t_ended == t->t_ended && o->id < t->id);
+        if (o->state == DT_TRIAL_ENDED && earlier && o->note && strcmp(o->note, t->note) == 0)
+            return;
+    }
+    print_lines_indented(f, t->note);
 }
 
 /* `best`: the trial of the best configuration by then, or NULL, and its mean. */
@@ -98,6 +111,7 @@ static void print_ended(FILE *f, const struct dt_study *s, const struct dt_trial
     fputc('\n', f);
     if (t->cause != DT_CAUSE_OK && t->cause != DT_CAUSE_TARGET && !ours)
         print_lines_indented(f, t->text);
+    print_note(f, s, t);
     free(wait);
     free(run);
     free(measured);
@@ -249,6 +263,40 @@ static void print_cost(FILE *f, const struct dt_study *s)
     free(waiting);
 }
 
+/* "lr=0.01 batch=64": the hyperparameters of x, or its DT configuration. Caller frees. */
+static char *part_text(const struct dt_space *s, const double *x, bool hyper)
+{
+    struct dt_buf b = DT_BUF_INIT;
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->params[i].hyper != hyper || isnan(x[i]))
+            continue;
+        char *value = dt_param_text(&s->params[i], x[i]);
+        dt_buf_addf(&b, "%s%s=%s", b.s ? " " : "", s->params[i].name, value);
+        free(value);
+    }
+    return b.s ? dt_buf_take(&b) : dt_xstrdup("as submitted");
+}
+
+/* What each of the two loops has found, and both together. */
+static void print_pair(FILE *f, const struct dt_study *s, const struct dt_trial *best)
+{
+    double *x = dt_xcalloc(s->space->n, sizeof(double));
+    dt_study_pair(s, x);
+    char *config = dt_config_text(s->space, x);
+    if (strcmp(dt_study_algorithm(s->spec, s->space), "joint") == 0) {
+        char *hyper = part_text(s->space, x, true), *dt = part_text(s->space, x, false);
+        bool together = dt_config_equal(x, best->x, s->space->n);
+        fprintf(f, "best hyperparameters: %s (trial %d)\n", hyper, best->id);
+        fprintf(f, "fastest DT configuration: %s%s\n", dt,
+                together ? "" : " (expected for these hyperparameters from all trials)");
+        free(hyper);
+        free(dt);
+    }
+    fprintf(f, "best configuration: %s\n", config);
+    free(config);
+    free(x);
+}
+
 static size_t count_ended(const struct dt_study *s)
 {
     size_t n = 0;
@@ -265,15 +313,13 @@ void dt_report_final(FILE *f, const struct dt_study *s, const char *best_sh)
     else
         fprintf(f, "\nnot finished: %zu of %zu trials ended so far\n", count_ended(s), s->n);
     if (best) {
-        char *config = dt_config_text(s->space, best->x);
         print_top(f, s);
         fputc('\n', f);
         print_gain(f, s);
         print_cost(f, s);
-        fprintf(f, "best configuration: %s\n", config);
+        print_pair(f, s, best);
         if (best_sh)
             fprintf(f, "submit it with: sbatch %s\n", best_sh);
-        free(config);
     } else {
         if (count_status(s, DT_STATUS_FAILED) + count_status(s, DT_STATUS_CENSORED))
             fprintf(f, "no trial succeeded; the last lines of the failures are above, all output "

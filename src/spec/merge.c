@@ -320,7 +320,8 @@ static int put_option(struct json_object *doc, const struct dt_option *o, const 
         return put_deadline(doc, v, e);
     if (strcmp(name, "dt-layout") == 0)
         json_object_object_add(doc, "layout", json_object_new_string(v));
-    return 0; /* --dt-tune, --dt-resume, --dt-dry-run, --dt-config: not about the search */
+    /* --dt-tune, --dt-resume, --dt-dry-run, --dt-config, --dt-apply are not about the search */
+    return 0;
 }
 
 /* Puts an option into the document, after a check on its own: once it is in there, nobody could

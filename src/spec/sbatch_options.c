@@ -206,6 +206,7 @@ const struct dt_sbatch_option dt_sbatch_options[] = {
     {"dt-layout", 0, NEED, NULL, DT_OPT_DT, 0, 0, 0},
     {"dt-dry-run", 0, NONE, NULL, DT_OPT_DT, 0, 0, 0},
     {"dt-resume", 0, NEED, NULL, DT_OPT_DT, 0, 0, 0},
+    {"dt-apply", 0, MAY, NULL, DT_OPT_DT, 0, 0, 0},
     {"dt-config", 0, NEED, NULL, DT_OPT_DT, 0, 0, 0},
     {"here", 0, NONE, NULL, DT_OPT_DT, 0, 0, 0},
     {NULL, 0, 0, NULL, 0, 0, 0, 0},

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HISTORY_KEY_MAX 200
+
 static int parse_goal(const struct dt_place *p, struct json_object *o, bool *maximize,
                       struct dt_error *e)
 {
@@ -60,25 +62,31 @@ static int parse_objective(struct dt_spec *s, const struct dt_place *top, struct
     return 0;
 }
 
-static int parse_target(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
-                        struct dt_error *e)
+double dt_bound_margin(const struct dt_bound *b, double x)
+{
+    return b->at_least ? x - b->value : b->value - x;
+}
+
+static int parse_bound(struct dt_bound *b, const struct dt_place *top, const char *name,
+                       struct json_object *json, struct dt_error *e)
 {
     static const char *const keys[] = {"metric", "at_least", "at_most"};
-    struct dt_place p = dt_spec_under(top, "target");
+    struct dt_place p = dt_spec_under(top, name);
+    struct json_object *o = dt_json_get(json, name);
     if (!o)
         return 0;
     if (dt_spec_check_keys(&p, o, keys, COUNT(keys), e) < 0 ||
-        dt_spec_get_string(&p, o, "metric", &s->target_metric, e) < 0)
+        dt_spec_get_string(&p, o, "metric", &b->metric, e) < 0)
         return -1;
     struct json_object *least = dt_json_get(o, "at_least"), *most = dt_json_get(o, "at_most");
-    if (!s->target_metric || !least == !most)
+    if (!b->metric || !least == !most)
         return dt_spec_fail(&p, e, "\"metric\" and one of \"at_least\" and \"at_most\" are needed");
-    s->target_at_least = least != NULL;
+    b->at_least = least != NULL;
     struct dt_place q = dt_spec_under(&p, least ? "at_least" : "at_most");
     if (dt_spec_want(&q, least ? least : most, json_type_double, "a number", e) < 0)
         return -1;
-    s->target = json_object_get_double(least ? least : most);
-    return isfinite(s->target) ? 0 : dt_spec_fail(&q, e, "a finite number is needed here");
+    b->value = json_object_get_double(least ? least : most);
+    return isfinite(b->value) ? 0 : dt_spec_fail(&q, e, "a finite number is needed here");
 }
 
 static int parse_deadline(struct dt_spec *s, const struct dt_place *p, struct json_object *o,
@@ -99,7 +107,7 @@ static int parse_deadline(struct dt_spec *s, const struct dt_place *p, struct js
 static int parse_algorithm(struct dt_spec *s, const struct dt_place *p, struct json_object *o,
                            struct dt_error *e)
 {
-    static const char *const algorithms[] = {"bayes", "random", "sobol", "grid"};
+    static const char *const algorithms[] = {"auto", "bayes", "joint", "random", "sobol", "grid"};
     struct dt_place q = dt_spec_under(p, "algorithm");
     if (dt_spec_get_string(p, o, "algorithm", &s->algorithm, e) < 0)
         return -1;
@@ -108,7 +116,7 @@ static int parse_algorithm(struct dt_spec *s, const struct dt_place *p, struct j
             return 0;
     const char *near = dt_nearest(s->algorithm, algorithms, COUNT(algorithms));
     return dt_spec_fail(&q, e, "\"%s\" is not an algorithm; %s%s", s->algorithm,
-                        near ? "did you mean " : "there are bayes, random, sobol and ",
+                        near ? "did you mean " : "there are auto, bayes, joint, random, sobol and ",
                         near ? near : "grid");
 }
 
@@ -124,12 +132,52 @@ static int get_number(const struct dt_place *p, struct json_object *o, const cha
     return 0;
 }
 
+/* "asha", or {"rule": "asha", "min_step": 1, ...} */
+static int parse_early_stop(struct dt_spec *s, const struct dt_place *top,
+                            struct json_object *search, struct dt_error *e)
+{
+    static const char *const keys[] = {"rule", "min_step", "max_step", "reduction", "startup"};
+    static const char *const rules[] = {"none", "median", "asha", "hyperband"};
+    struct dt_place p = dt_spec_under(top, "early_stop");
+    struct json_object *o = dt_json_get(search, "early_stop");
+    struct dt_pruner *r = &s->pruner;
+    bool brief = json_object_is_type(o, json_type_string);
+    if (!o)
+        return 0;
+    if (!brief && (dt_spec_check_keys(&p, o, keys, COUNT(keys), e) < 0 ||
+                   get_number(&p, o, "min_step", "a number of steps", &r->min_step, e) < 0 ||
+                   get_number(&p, o, "max_step", "a number of steps", &r->max_step, e) < 0 ||
+                   get_number(&p, o, "reduction", "a number", &r->reduction, e) < 0 ||
+                   dt_spec_get_size(&p, o, "startup", 1, &r->startup, e) < 0))
+        return -1;
+    const char *rule = brief ? json_object_get_string(o) : dt_json_str(o, "rule", "");
+    int found = -1;
+    for (int i = 0; i < (int)COUNT(rules); i++)
+        if (strcmp(rule, rules[i]) == 0)
+            found = i;
+    if (found < 0)
+        return dt_spec_fail(&p, e, "a rule is needed: none, median, asha or hyperband");
+    r->rule = (enum dt_prune_rule)found;
+    if (!(r->min_step > 0) || !(r->reduction > 1))
+        return dt_spec_fail(&p, e, "\"min_step\" must be above 0, \"reduction\" above 1");
+    if (r->rule == DT_PRUNE_HYPERBAND && !(r->max_step > r->min_step))
+        return dt_spec_fail(&p, e,
+                            "hyperband needs \"max_step\", at which trials end by themselves");
+    bool replay = dt_json_get(s->json, "replay") != NULL; /* which brings its own objective */
+    if (r->rule && s->objective != DT_OBJECTIVE_METRIC && !replay)
+        return dt_spec_fail(&p, e,
+                            "trials are stopped early by the metric that is the objective; give "
+                            "one: min:METRIC or max:METRIC");
+    return 0;
+}
+
 static int parse_search(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
                         struct dt_error *e)
 {
     static const char *const keys[] = {
-        "algorithm", "seed",         "max_configs", "min_configs",    "min_improve", "window",
-        "repeats",   "max_failures", "parallel",    "max_node_hours", "deadline",    "grid_levels"};
+        "algorithm", "seed",        "max_configs",  "min_configs", "min_improve",
+        "window",    "repeats",     "max_failures", "parallel",    "max_node_hours",
+        "deadline",  "grid_levels", "early_stop"};
     struct dt_place p = dt_spec_under(top, "search"), q;
     size_t seed = (size_t)s->seed;
     double improve = 100 * s->min_improve;
@@ -146,7 +194,7 @@ static int parse_search(struct dt_spec *s, const struct dt_place *top, struct js
         dt_spec_get_size(&p, o, "grid_levels", 2, &s->grid_levels, e) < 0 ||
         get_number(&p, o, "min_improve", "a number of per cent", &improve, e) < 0 ||
         get_number(&p, o, "max_node_hours", "a number of hours", &s->max_node_hours, e) < 0 ||
-        parse_deadline(s, &p, o, e) < 0)
+        parse_early_stop(s, &p, o, e) < 0 || parse_deadline(s, &p, o, e) < 0)
         return -1;
     s->seed = seed;
     s->min_improve = improve / 100;
@@ -225,8 +273,8 @@ static int parse_where(struct dt_replay_spec *r, const struct dt_place *p,
 static int parse_replay(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
                         struct dt_error *e)
 {
-    static const char *const keys[] = {"map",      "where", "objective", "goal",
-                                       "duration", "nodes", "status",    "ok"};
+    static const char *const keys[] = {"map",   "where",  "objective", "goal", "duration",
+                                       "nodes", "status", "quality",   "step", "ok"};
     struct dt_replay_spec *r = &s->replay;
     struct dt_place p = dt_spec_under(top, "replay"), q;
     if (!o)
@@ -236,6 +284,8 @@ static int parse_replay(struct dt_spec *s, const struct dt_place *top, struct js
         dt_spec_get_string(&p, o, "duration", &r->duration, e) < 0 ||
         dt_spec_get_string(&p, o, "nodes", &r->nodes, e) < 0 ||
         dt_spec_get_string(&p, o, "status", &r->status, e) < 0 ||
+        dt_spec_get_string(&p, o, "quality", &r->quality, e) < 0 ||
+        dt_spec_get_string(&p, o, "step", &r->step, e) < 0 ||
         dt_spec_get_strings(&p, o, "ok", &r->ok, e) < 0)
         return -1;
     if (!r->objective)
@@ -256,6 +306,32 @@ static int parse_replay(struct dt_spec *s, const struct dt_place *top, struct js
     return where ? parse_where(r, &q, where, e) : 0;
 }
 
+/* false, or {"key": "resnet-on-imagenet"} */
+static int parse_history(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
+                         struct dt_error *e)
+{
+    static const char *const keys[] = {"key"};
+    struct dt_place p = dt_spec_under(top, "history"), q = dt_spec_under(&p, "key");
+    if (!o)
+        return 0;
+    if (json_object_is_type(o, json_type_boolean)) {
+        s->no_history = !json_object_get_boolean(o);
+        return 0;
+    }
+    if (!json_object_is_type(o, json_type_object))
+        return dt_spec_fail(&p, e, "false or an object like {\"key\": \"my-model\"} is needed here, "
+                                   "this is %s", dt_spec_type_word(o));
+    if (dt_spec_check_keys(&p, o, keys, COUNT(keys), e) < 0 ||
+        dt_spec_get_string(&p, o, "key", &s->history_key, e) < 0)
+        return -1;
+    for (const char *c = s->history_key; c && *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            return dt_spec_fail(&q, e, "a key cannot have a control character (code %d)", *c);
+    if (s->history_key && strlen(s->history_key) > HISTORY_KEY_MAX)
+        return dt_spec_fail(&q, e, "a key may be %d bytes long", HISTORY_KEY_MAX);
+    return 0;
+}
+
 /* Where a section stands in its file; NULL where there is no file. Caller frees. */
 static char *place_of(const struct dt_place *top, const char *key)
 {
@@ -270,8 +346,9 @@ static char *place_of(const struct dt_place *top, const char *key)
 static int parse_all(struct dt_spec *s, const struct dt_place *top, struct dt_error *e)
 {
     static const char *const keys[] = {"version",    "dt",        "hyperparameters", "constraints",
-                                       "candidates", "objective", "target",          "search",
-                                       "layout",     "replay"};
+                                       "candidates", "objective", "target",          "quality",
+                                       "search",     "metrics",   "layout",          "replay",
+                                       "history"};
     struct json_object *json = s->json;
     struct dt_place q = dt_spec_under(top, "version");
     if (dt_spec_check_keys(top, json, keys, COUNT(keys), e) < 0)
@@ -284,10 +361,13 @@ static int parse_all(struct dt_spec *s, const struct dt_place *top, struct dt_er
         dt_spec_get_strings(top, json, "constraints", &s->constraints, e) < 0 ||
         dt_spec_get_string(top, json, "candidates", &s->candidates, e) < 0 ||
         parse_objective(s, top, dt_json_get(json, "objective"), e) < 0 ||
-        parse_target(s, top, dt_json_get(json, "target"), e) < 0 ||
+        parse_bound(&s->target, top, "target", json, e) < 0 ||
+        parse_bound(&s->quality, top, "quality", json, e) < 0 ||
         parse_search(s, top, dt_json_get(json, "search"), e) < 0 ||
+        dt_spec_parse_metrics(s, top, dt_json_get(json, "metrics"), e) < 0 ||
         parse_layout(s, top, json, e) < 0 ||
-        parse_replay(s, top, dt_json_get(json, "replay"), e) < 0)
+        parse_replay(s, top, dt_json_get(json, "replay"), e) < 0 ||
+        parse_history(s, top, dt_json_get(json, "history"), e) < 0)
         return -1;
     s->constraints_place = place_of(top, "constraints");
     s->candidates_place = place_of(top, "candidates");
@@ -300,7 +380,7 @@ struct dt_spec *dt_spec_parse(struct json_object *json, const char *text, const 
     struct dt_spec *s = dt_xcalloc(1, sizeof(*s));
     struct dt_place top = {.text = text, .name = name};
     s->json = json_object_get(json);
-    s->algorithm = dt_xstrdup("bayes");
+    s->algorithm = dt_xstrdup("auto");
     s->seed = 1;
     s->max_configs = 60;
     s->min_configs = 12;
@@ -311,6 +391,7 @@ struct dt_spec *dt_spec_parse(struct json_object *json, const char *text, const 
     s->min_improve = 0.02;
     s->deadline = s->max_node_hours = INFINITY;
     s->repeats = 8;
+    s->pruner = (struct dt_pruner){.min_step = 1, .reduction = 3, .startup = 5};
     if (parse_all(s, &top, e) < 0) {
         dt_spec_free(s);
         return NULL;
@@ -344,11 +425,18 @@ void dt_spec_free(struct dt_spec *s)
     free(s->constraints_place);
     free(s->candidates_place);
     free(s->metric);
-    free(s->target_metric);
+    free(s->target.metric);
+    free(s->quality.metric);
     free(s->algorithm);
+    free(s->history_key);
+    dt_strv_free(&s->pattern_names);
+    dt_strv_free(&s->patterns);
+    free(s->step);
     free(s->replay.objective);
     free(s->replay.duration);
     free(s->replay.nodes);
+    free(s->replay.quality);
+    free(s->replay.step);
     free(s->replay.status);
     dt_strv_free(&s->replay.params);
     dt_strv_free(&s->replay.columns);

@@ -4,6 +4,7 @@
 #define DT_SPEC_H
 
 #include "space/space.h"
+#include "stopping/prune.h"
 #include "spec/submission.h"
 
 enum dt_objective_kind {
@@ -16,6 +17,15 @@ enum dt_objective_kind {
 
 enum dt_layout_choice { DT_LAYOUT_AUTO, DT_LAYOUT_HET, DT_LAYOUT_PACKED };
 
+/* A metric and where it should be; metric is NULL where nothing is asked for. */
+struct dt_bound {
+    char *metric;
+    double value;
+    bool at_least; /* else at most */
+};
+/* How much better x is than asked for, in the metric's unit; NaN where x is. */
+double dt_bound_margin(const struct dt_bound *b, double x);
+
 /* Where a measured table keeps what; see the `replay` backend. Names are columns. */
 struct dt_replay_spec {
     struct dt_strv params, columns; /* params.v[i] stands in column columns.v[i] */
@@ -23,6 +33,8 @@ struct dt_replay_spec {
     char *objective; /* NULL: no replay section */
     bool maximize;
     char *duration, *nodes, *status; /* or NULL */
+    char *quality; /* the column of the quality's metric; by default of the same name */
+    char *step; /* the rows of a configuration are the course of one run, by this column; or NULL */
     struct dt_strv ok;
 };
 
@@ -40,9 +52,8 @@ struct dt_spec {
     char *metric;  /* DT_OBJECTIVE_METRIC */
     bool maximize; /* the objective is to be large */
 
-    char *target_metric; /* or NULL */
-    double target;
-    bool target_at_least; /* else at most */
+    struct dt_bound target;  /* a trial is done when it is there */
+    struct dt_bound quality; /* a trial that ends without it is no good, however fast it was */
 
     char *algorithm;
     uint64_t seed;
@@ -50,7 +61,15 @@ struct dt_spec {
     double min_improve; /* fraction, 0.02 */
     double deadline;    /* seconds for the whole study; INFINITY */
     double max_node_hours; /* of all trials together; INFINITY */
+    struct dt_pruner pruner;
     size_t repeats; /* at most so many trials in a row measure again what is to be recommended */
+
+    /* Text patterns: patterns.v[i] finds the metric pattern_names.v[i] in a line of a trial's output; see pattern.h. */
+    struct dt_strv pattern_names, patterns;
+    char *step; /* the metric that says how far a trial is; NULL: epoch, or else step */
+
+    bool no_history;   /* the study leaves no record for later ones */
+    char *history_key; /* stands for the program; NULL: the script does */
 
     struct dt_replay_spec replay;
 };
@@ -73,6 +92,8 @@ struct dt_spec *dt_spec_parse(struct json_object *json, const char *text, const 
 struct dt_spec *dt_spec_read(const char *path, struct dt_error *e);
 void dt_spec_free(struct dt_spec *s);
 
+/* The text pattern of a metric, borrowed; NULL where it has none. */
+const char *dt_spec_pattern(const struct dt_spec *s, const char *metric);
 /* "time", "max:accuracy": the objective as the user writes it. Caller frees. */
 char *dt_spec_objective_text(const struct dt_spec *s);
 

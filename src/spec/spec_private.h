@@ -40,4 +40,8 @@ int dt_spec_get_strings(const struct dt_place *p, struct json_object *o, const c
 int dt_spec_parse_params(struct dt_spec *s, const struct dt_place *top, struct json_object *section,
                          const char *section_name, bool hyper, struct dt_error *e);
 
+/* The section "metrics" (metrics.c). */
+int dt_spec_parse_metrics(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
+                          struct dt_error *e);
+
 #endif

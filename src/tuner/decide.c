@@ -40,7 +40,7 @@ static char *why_settled(const struct dt_study *s)
     if (!why)
         return NULL;
     struct dt_context ctx = dt_study_context(s, &o);
-    if (dt_optimizer_promise(s->optimizer, &ctx) > st->min_improve / (double)st->window) {
+    if (dt_optimizer_promise(s->optimizer, &ctx) > ctx.enough) {
         free(why);
         why = NULL;
     }
@@ -74,7 +74,7 @@ static int create(struct dt_study *s, double now, struct dt_action *a, struct dt
     int rc = dt_optimizer_suggest(s->optimizer, &ctx, a->x, e);
     free(o);
     if (rc == 1) {
-        a->why = dt_xstrdup(s->spec->algorithm);
+        a->why = dt_xstrdup(dt_study_algorithm(s->spec, s->space));
         a->kind = DT_ACTION_CREATE;
     } else {
         dt_action_free(a);
@@ -143,12 +143,12 @@ static void decide_ending(const struct dt_study *s, struct dt_action *a)
         a->kind = DT_ACTION_FINISH;
 }
 
-/* A trial whose target is reached is done. */
+/* A trial whose target is reached is done, and so is one that promises too little. */
 static bool cancel_done(const struct dt_study *s, struct dt_action *a)
 {
     for (size_t i = 0; i < s->n; i++) {
         const struct dt_trial *t = &s->trials[i];
-        if (dt_trial_live(t) && !isnan(t->t_target) && !t->cancelling) {
+        if (dt_trial_live(t) && (t->pruned || !isnan(t->t_target)) && !t->cancelling) {
             a->kind = DT_ACTION_CANCEL;
             a->trial = t->id;
             return true;
@@ -207,6 +207,11 @@ int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct 
     }
     if (cancel_done(s, a))
         return 0;
+    a->trial = dt_study_hopeless(s, &a->why);
+    if (a->trial) {
+        a->kind = DT_ACTION_PRUNE;
+        return 0;
+    }
     a->why = s->n ? why_stop(s, now) : NULL;
     if (a->why) {
         a->kind = DT_ACTION_STOP;

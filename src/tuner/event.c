@@ -5,13 +5,13 @@
 #include <string.h>
 
 static const char *const kind_names[DT_EVENT_KINDS] = {
-    "created", "submitted", "deferred", "started",  "metric",
-    "ended",   "stopping",  "resumed",  "finished",
+    "created", "submitted", "deferred", "started", "metric",
+    "pruned",  "ended",     "stopping", "resumed", "finished",
 };
 const char *const dt_cause_names[DT_CAUSES] = {
     "ok",        "target reached", "exit code",         "out of memory",   "time limit",
-    "no metric", "target missed",  "roles not started", "not schedulable", "node failure",
-    "preempted", "cancelled",      "stopped",           "interrupted",     "lost",
+    "no metric", "target missed",  "quality missed", "roles not started", "not schedulable",
+    "stopped early", "node failure", "preempted", "cancelled",      "stopped",           "interrupted",     "lost",
 };
 
 static int index_of(const char *name, const char *const *names, int n)
@@ -56,7 +56,12 @@ struct json_object *dt_event_to_json(const struct dt_event *ev)
     add_number(o, "run_s", ev->run_s);
     add_number(o, "billing", ev->billing);
     add_number(o, "nodes", ev->nodes);
+    add_number(o, "step", ev->step);
     add_number(o, "value", ev->value);
+    add_count(o, "count", ev->count);
+    add_count(o, "read", ev->read);
+    if (ev->note)
+        json_object_object_add(o, "note", json_object_new_string(ev->note));
     if (ev->until != 0)
         add_number(o, "until", ev->until);
     if (ev->interrupted)
@@ -67,13 +72,14 @@ struct json_object *dt_event_to_json(const struct dt_event *ev)
 int dt_event_from_json(struct json_object *o, struct dt_event *ev, struct dt_error *e)
 {
     const char *kind = dt_json_str(o, "event", ""), *text = dt_json_str(o, "text", NULL);
+    const char *note = dt_json_str(o, "note", NULL);
     int k = index_of(kind, kind_names, DT_EVENT_KINDS);
     int cause = index_of(dt_json_str(o, "cause", "ok"), dt_cause_names, DT_CAUSES);
     if (k < 0)
         return dt_fail(e, "unknown event \"%s\"", kind);
     if (cause < 0)
         return dt_fail(e, "unknown cause \"%s\"", dt_json_str(o, "cause", ""));
-    if (!text && (k == DT_EVENT_METRIC || k == DT_EVENT_STOPPING))
+    if (!text && (k == DT_EVENT_METRIC || k == DT_EVENT_PRUNED || k == DT_EVENT_STOPPING))
         return dt_fail(e, "event \"%s\" without \"text\"", kind);
     *ev = (struct dt_event)DT_EVENT((enum dt_event_kind)k);
     ev->cause = (enum dt_cause)cause;
@@ -91,7 +97,11 @@ int dt_event_from_json(struct json_object *o, struct dt_event *ev, struct dt_err
     ev->run_s = dt_json_num(o, "run_s", NAN);
     ev->billing = dt_json_num(o, "billing", NAN);
     ev->nodes = dt_json_num(o, "nodes", NAN);
+    ev->step = dt_json_num(o, "step", NAN);
     ev->value = dt_json_num(o, "value", NAN);
+    ev->count = dt_json_int(o, "count", 0);
+    ev->read = dt_json_int(o, "read", 0);
+    ev->note = note ? dt_xstrdup(note) : NULL;
     ev->until = dt_json_num(o, "until", 0);
     ev->interrupted = dt_json_bool(o, "interrupted", false);
     return 0;
@@ -101,6 +111,7 @@ void dt_event_free(struct dt_event *ev)
 {
     json_object_put(ev->config);
     free(ev->text);
+    free(ev->note);
     ev->config = NULL;
-    ev->text = NULL;
+    ev->text = ev->note = NULL;
 }

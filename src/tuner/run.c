@@ -61,6 +61,11 @@ static int perform(struct run *run, const struct dt_action *a, struct dt_error *
     case DT_ACTION_CANCEL:
         t->cancelling = true;
         return run->b->ops->cancel(run->b->b, t, e);
+    case DT_ACTION_PRUNE:
+        ev.kind = DT_EVENT_PRUNED;
+        ev.trial = a->trial;
+        ev.text = dt_xstrdup(a->why);
+        return record(run, &ev, e);
     case DT_ACTION_STOP:
         ev.text = dt_xstrdup(a->why);
         return record(run, &ev, e);

@@ -1,5 +1,7 @@
 #include "tuner/setup.h"
 #include "backend/backend.h"
+#include "expand/carrier.h"
+#include "history/history.h"
 
 #include <errno.h>
 #include <math.h>
@@ -36,6 +38,10 @@ static char *resume_dir(const struct dt_option *o, struct dt_error *e)
 static int make_space(struct dt_setup *s, struct dt_error *e)
 {
     s->source = (struct dt_space_source){s->spec, &s->job, s->cluster};
+    if (s->applied) { /* whether it fits is asked later: an empty space would blame the ranges */
+        s->any_job = (struct dt_job){.tasks = s->job.tasks, .cpus = 1};
+        s->source = (struct dt_space_source){s->spec, &s->any_job, NULL};
+    }
     s->space = dt_space_generate(&s->source, &s->why_layout, e);
     if (!s->space)
         return -1;
@@ -128,6 +134,121 @@ static int check_submitted(const struct dt_setup *s, struct dt_error *e)
         s->submission->script_name, job->tasks, job->cpus, job->gpus, nodes, c->partition);
 }
 
+/* ---- --dt-apply ---- */
+
+static int exclude_each_other(const struct dt_submission *s, const struct dt_option *a,
+                              const struct dt_option *b, struct dt_error *e)
+{
+    char *first = dt_option_title(s, a), *second = dt_option_title(s, b);
+    dt_fail(e, "%s and %s exclude each other: --dt-apply tunes nothing; leave one of them out",
+            first, second);
+    free(first);
+    free(second);
+    return -1;
+}
+
+int dt_setup_applies(const struct dt_submission *s, struct dt_error *e)
+{
+    static const char *const rivals[] = {"dt-tune", "dt-resume", "dt-config", "here"};
+    static const char *const useful[] = {"dt-apply", "dt-objective", "dt-dry-run"};
+    const struct dt_option *apply = dt_submission_get(s, "dt-apply");
+    if (!apply)
+        return 0;
+    for (size_t i = 0; i < sizeof(rivals) / sizeof(*rivals); i++) {
+        const struct dt_option *o = dt_submission_get(s, rivals[i]);
+        if (o && o->origin == apply->origin)
+            return exclude_each_other(s, apply, o, e);
+        if (o && o->origin > apply->origin)
+            return 0;
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        const struct dt_option *o = &s->options[i];
+        bool pointless = o->def && o->def->class == DT_OPT_DT && o->origin == DT_FROM_ARGV;
+        for (size_t j = 0; pointless && j < sizeof(useful) / sizeof(*useful); j++)
+            pointless = strcmp(o->name, useful[j]) != 0;
+        if (pointless)
+            return exclude_each_other(s, apply, o, e);
+    }
+    return 1;
+}
+
+/* The configuration of the study that is named, or of this workload's last. `doc` is what script
+ * and options say of the tuning. */
+static int find_applied(const struct dt_submission *sub, struct json_object *doc, const char *text,
+                        const char *name, struct dt_applied *a, struct dt_error *e)
+{
+    const char *study = dt_submission_value(sub, "dt-apply");
+    struct dt_carrier carrier;
+    struct dt_workload w;
+    char *dir = dt_history_dir();
+    int rc = -1;
+    if (dt_carrier_parse(sub->script, &carrier) == 0)
+        dt_fail(e, "%s is in a configuration already, for dt-tune made it: submit it as it is",
+                sub->script_name);
+    else if (study)
+        rc = dt_history_find_study(dir, study, a, e);
+    else if (!dir)
+        dt_fail(e, "nobody knows where your home is: set DT_TUNE_HISTORY to the history's folder, "
+                   "or give --dt-apply=DIR, a study's folder");
+    else {
+        struct dt_spec *spec = dt_spec_parse(doc, text, name, e);
+        if (spec) {
+            dt_workload_make(&w, spec, sub->script, &sub->args);
+            rc = dt_history_find(dir, &w, spec, dt_json_get(doc, "objective") != NULL,
+                                 sub->script_name, a, e);
+        }
+        dt_spec_free(spec);
+    }
+    free(dir);
+    return rc;
+}
+
+/* Puts the document of the stored configuration in the place of the user's. */
+static int apply_stored(struct dt_setup *s, struct json_object **doc, char **text, char **name,
+                        struct dt_error *e)
+{
+    struct dt_applied a = {0};
+    if (find_applied(s->submission, *doc, *text, *name, &a, e) < 0) {
+        char *title = dt_option_title(s->submission, dt_submission_get(s->submission, "dt-apply"));
+        dt_fail_at(e, "%s", title);
+        free(title);
+        return -1;
+    }
+    s->config = a.config;
+    s->applied = a.text;
+    json_object_put(*doc);
+    *doc = dt_history_spec(s->config);
+    free(*text);
+    free(*name);
+    *text = NULL;
+    *name = dt_xasprintf("the best configuration of %s", s->applied);
+    return 0;
+}
+
+/* ---- a setup ---- */
+
+/* The SPEC document of the submission, with the configuration that it names. */
+static struct json_object *read_document(struct dt_setup *s, char **text, char **name,
+                                         struct dt_error *e)
+{
+    int applies = dt_setup_applies(s->submission, e);
+    const struct dt_option *config = applies ? NULL : dt_submission_get(s->submission, "dt-config");
+    if (applies < 0)
+        return NULL;
+    if (config && config->value && !(s->config = read_config(config->value, e))) {
+        dt_fail_at(e, "--dt-config");
+        return NULL;
+    }
+    struct json_object *doc = dt_spec_merge(s->submission, text, name, e);
+    if (doc && applies && apply_stored(s, &doc, text, name, e) < 0) {
+        json_object_put(doc);
+        return NULL;
+    }
+    if (doc && s->config && !applies)
+        dt_spec_add_config(doc, s->config);
+    return doc;
+}
+
 struct dt_setup *dt_setup_new(struct dt_submission *submission, const char *sbatch,
                               struct dt_cluster *cluster, struct dt_error *e)
 {
@@ -140,22 +261,17 @@ struct dt_setup *dt_setup_new(struct dt_submission *submission, const char *sbat
         dt_fail(e, "--help and --version cannot be tuned: leave them out, or leave out --dt-tune");
         goto fail;
     }
-    const struct dt_option *config = dt_submission_get(submission, "dt-config");
-    if (config && config->value && !(s->config = read_config(config->value, e))) {
-        dt_fail_at(e, "--dt-config");
-        goto fail;
-    }
     s->script = dt_xstrdup(submission->script);
     s->sbatch = sbatch ? dt_xstrdup(sbatch) : NULL;
     const char *conf = getenv("SLURM_CONF");
     s->slurm_conf = conf ? dt_xstrdup(conf) : NULL;
-    doc = dt_spec_merge(s->submission, &text, &name, e);
-    if (doc && s->config)
-        dt_spec_add_config(doc, s->config);
+    doc = read_document(s, &text, &name, e);
     if (!doc || !(s->spec = dt_spec_parse(doc, text, name, e)) ||
         dt_job_read(s->submission, &s->job, e) < 0)
         goto fail;
-    const struct dt_option *resume = dt_submission_get(submission, "dt-resume");
+    if (!s->spec->no_history)
+        s->history = dt_history_dir();
+    const struct dt_option *resume = s->applied ? NULL : dt_submission_get(submission, "dt-resume");
     if (resume && !(s->resume = resume_dir(resume, e))) {
         char *title = dt_option_title(submission, resume);
         dt_fail_at(e, "%s", title);
@@ -209,6 +325,7 @@ char *dt_setup_text(const struct dt_setup *s, const char *exec)
     add_string(doc, "sbatch", s->sbatch);
     add_string(doc, "slurm_conf", s->slurm_conf);
     add_string(doc, "resume", s->resume);
+    add_string(doc, "history", s->history);
     json_object_object_add(doc, "submission", dt_submission_to_json(s->submission));
     json_object_object_add(doc, "spec", json_object_get(s->spec->json));
     if (s->cluster)
@@ -232,6 +349,7 @@ struct dt_setup *dt_setup_from_json(struct json_object *doc, const char *script,
     s->sbatch = dup_string(doc, "sbatch");
     s->slurm_conf = dup_string(doc, "slurm_conf");
     s->resume = dup_string(doc, "resume");
+    s->history = dup_string(doc, "history");
     s->submission = dt_submission_from_json(dt_json_get(doc, "submission"), e);
     if (s->submission)
         s->spec = dt_spec_parse(dt_json_get(doc, "spec"), NULL, "the study's SPEC", e);
@@ -258,6 +376,8 @@ void dt_setup_free(struct dt_setup *s)
     free(s->sbatch);
     free(s->slurm_conf);
     free(s->resume);
+    free(s->history);
+    free(s->applied);
     json_object_put(s->config);
     free(s->submitted);
     free(s);

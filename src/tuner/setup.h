@@ -12,6 +12,7 @@ struct dt_setup {
     char *script; /* the user's script; NULL until the carrier is read */
     struct dt_spec *spec;
     struct dt_job job;
+    struct dt_job any_job; /* with --dt-apply: one that fits anywhere, for the space */
     struct dt_cluster *cluster; /* NULL: unknown, nothing is excluded for it */
     struct dt_space_source source;
     struct dt_space *space;
@@ -21,10 +22,18 @@ struct dt_setup {
     struct json_object *config; /* of --dt-config, or NULL */
     char *resume;     /* absolute folder of the study to continue, or NULL */
     double *submitted; /* the configuration as submitted, space->n values */
+    char *history;     /* absolute folder of the history, or NULL where there is none to be kept */
+    char *applied;     /* --dt-apply: "study 123 (time 3.21 s)", whose best configuration `config` is; else NULL */
 };
 
+/* Whether the submission is to be submitted straight, in a stored configuration, though its script may say how to tune
+ * it: of --dt-apply and --dt-tune, --dt-resume or --dt-config the one counts that has precedence, an option over the
+ * environment over a #SBATCH line. 1, 0, or -1 with an error where they stand side by side, or --dt-apply stands beside
+ * another option of the command line that means nothing to it. */
+int dt_setup_applies(const struct dt_submission *s, struct dt_error *e);
 /* Takes the submission and the cluster over. `cluster` NULL: Slurm is asked. The file that --dt-config names is read; its
- * parameters that SPEC does not name join the space, each with that one value. */
+ * parameters that SPEC does not name join the space, each with that one value. With --dt-apply the space has just the one
+ * configuration, whether the cluster can run it or not. */
 struct dt_setup *dt_setup_new(struct dt_submission *submission, const char *sbatch, struct dt_cluster *cluster,
                               struct dt_error *e);
 /* The document, on one line: {"version":1,"exec":"...","tuner":{"mem_mib":512,"time_min":90},...}; job_submit reads the

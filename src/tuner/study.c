@@ -4,6 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool varies(const struct dt_space *space, bool hyper)
+{
+    for (size_t i = 0; i < space->n; i++)
+        if (space->params[i].hyper == hyper && dt_param_count(&space->params[i]) > 1)
+            return true;
+    return false;
+}
+
+const char *dt_study_algorithm(const struct dt_spec *spec, const struct dt_space *space)
+{
+    if (strcmp(spec->algorithm, "auto") != 0)
+        return spec->algorithm;
+    bool two =
+        spec->objective == DT_OBJECTIVE_METRIC && varies(space, true) && varies(space, false);
+    return two ? "joint" : "bayes";
+}
+
 struct dt_study *dt_study_new(const struct dt_spec *spec, const struct dt_space *space,
                               const double *submitted, struct dt_error *e)
 {
@@ -25,12 +42,26 @@ struct dt_study *dt_study_new(const struct dt_spec *spec, const struct dt_space 
         s->submitted = dt_xcalloc(space->n, sizeof(double));
         memcpy(s->submitted, submitted, space->n * sizeof(double));
     }
-    s->optimizer = dt_optimizer_new(spec->algorithm, space, spec->seed, e);
+    s->optimizer = dt_optimizer_new(dt_study_algorithm(spec, space), space, spec->seed, e);
     if (!s->optimizer) {
         dt_study_free(s);
         return NULL;
     }
     return s;
+}
+
+static void forget_metrics(struct dt_trial *t)
+{
+    for (size_t i = 0; i < t->nmetrics; i++) {
+        free(t->metrics[i].name);
+        dt_series_free(&t->metrics[i].series);
+    }
+    free(t->metrics);
+    free(t->note);
+    t->metrics = NULL;
+    t->note = NULL;
+    t->nmetrics = 0;
+    t->metrics_read = 0;
 }
 
 void dt_study_free(struct dt_study *s)
@@ -39,12 +70,11 @@ void dt_study_free(struct dt_study *s)
         return;
     for (size_t i = 0; i < s->n; i++) {
         struct dt_trial *t = &s->trials[i];
-        for (size_t j = 0; j < t->nmetrics; j++)
-            free(t->metrics[j].name);
-        free(t->metrics);
+        forget_metrics(t);
         free(t->x);
         free(t->why);
         free(t->text);
+        free(t->pruned);
     }
     free(s->trials);
     free(s->finished);
@@ -74,12 +104,12 @@ const struct dt_metric *dt_trial_metric(const struct dt_trial *t, const char *na
 
 /* ---- what an ended run is worth ---- */
 
-static double throughput(const struct dt_trial *t)
+static double throughput(const struct dt_study *s, const struct dt_trial *t)
 {
     const struct dt_metric *m = dt_trial_metric(t, "throughput");
     if (m)
         return m->last;
-    m = dt_trial_metric(t, "step");
+    m = dt_trial_metric(t, s->spec->step ? s->spec->step : "step");
     return m && m->last_t > m->first_t ? (m->last - m->first) / (m->last_t - m->first_t) : NAN;
 }
 
@@ -95,7 +125,7 @@ static double objective(const struct dt_study *s, const struct dt_trial *t)
     case DT_OBJECTIVE_COST:
         return run_s * t->billing;
     case DT_OBJECTIVE_THROUGHPUT:
-        return throughput(t);
+        return throughput(s, t);
     case DT_OBJECTIVE_METRIC:
         m = dt_trial_metric(t, s->spec->metric);
         return m ? m->last : NAN;
@@ -109,20 +139,61 @@ static bool objective_is_time(const struct dt_study *s)
            s->spec->objective == DT_OBJECTIVE_TURNAROUND;
 }
 
+double dt_trial_margin(const struct dt_study *s, const struct dt_trial *t)
+{
+    const struct dt_bound *b = &s->spec->quality;
+    const struct dt_metric *m = b->metric ? dt_trial_metric(t, b->metric) : NULL;
+    return m ? dt_bound_margin(b, m->last) : NAN;
+}
+
+double dt_trial_pace(const struct dt_study *s, const struct dt_trial *t)
+{
+    const struct dt_metric *m = s->spec->metric ? dt_trial_metric(t, s->spec->metric) : NULL;
+    if (!m || !m->series.n)
+        return NAN;
+    const struct dt_point *first = &m->series.v[0], *last = &m->series.v[m->series.n - 1];
+    if (last->step > first->step && last->t > first->t)
+        return (last->t - first->t) / (last->step - first->step);
+    return last->step > 0 ? t->run_s / last->step : NAN;
+}
+
+/* What a run that ended well may still be short of. */
+static enum dt_cause shortcoming(const struct dt_study *s, const struct dt_trial *t)
+{
+    double margin = dt_trial_margin(s, t);
+    if (s->spec->target.metric && isnan(t->t_target))
+        return DT_CAUSE_TARGET_MISSED;
+    if (!isfinite(t->value) || (s->spec->quality.metric && isnan(margin)))
+        return DT_CAUSE_NO_METRIC;
+    if (s->spec->quality.metric && margin < 0)
+        return DT_CAUSE_POOR;
+    return t->cause;
+}
+
+static enum dt_status status_of(const struct dt_study *s, const struct dt_trial *t)
+{
+    switch (t->cause) {
+    case DT_CAUSE_OK:
+    case DT_CAUSE_TARGET:
+        return DT_STATUS_OK;
+    case DT_CAUSE_POOR:
+        return DT_STATUS_POOR;
+    case DT_CAUSE_PRUNED:
+        return isfinite(t->value) ? DT_STATUS_PRUNED : DT_STATUS_FAILED;
+    case DT_CAUSE_TIME_LIMIT: /* it takes at least so long */
+        return objective_is_time(s) && isfinite(t->value) ? DT_STATUS_CENSORED : DT_STATUS_FAILED;
+    default:
+        return t->cause >= DT_CAUSE_NODE_FAILURE ? DT_STATUS_VOID : DT_STATUS_FAILED;
+    }
+}
+
 static void judge(const struct dt_study *s, struct dt_trial *t)
 {
     t->value = objective(s, t);
-    if (t->cause == DT_CAUSE_OK && s->spec->target_metric && isnan(t->t_target))
-        t->cause = DT_CAUSE_TARGET_MISSED;
-    if ((t->cause == DT_CAUSE_OK || t->cause == DT_CAUSE_TARGET) && !isfinite(t->value))
-        t->cause = DT_CAUSE_NO_METRIC;
     if (t->cause == DT_CAUSE_OK || t->cause == DT_CAUSE_TARGET)
-        t->status = DT_STATUS_OK;
-    else if (t->cause == DT_CAUSE_TIME_LIMIT && objective_is_time(s) && isfinite(t->value))
-        t->status = DT_STATUS_CENSORED; /* it takes at least so long */
-    else
-        t->status = t->cause >= DT_CAUSE_NODE_FAILURE ? DT_STATUS_VOID : DT_STATUS_FAILED;
-    if (t->status != DT_STATUS_OK && t->status != DT_STATUS_CENSORED)
+        t->cause = shortcoming(s, t);
+    t->status = status_of(s, t);
+    if (t->status == DT_STATUS_FAILED || t->status == DT_STATUS_VOID)
         t->value = NAN;
 }
 
@@ -131,11 +202,15 @@ static char *what_is_missing(const struct dt_study *s, const struct dt_trial *t)
 {
     const char *name = s->spec->objective == DT_OBJECTIVE_METRIC ? s->spec->metric : NULL;
     if (t->cause == DT_CAUSE_TARGET_MISSED)
-        name = s->spec->target_metric;
+        name = s->spec->target.metric;
+    else if (t->cause == DT_CAUSE_POOR ||
+             (t->cause == DT_CAUSE_NO_METRIC && isfinite(objective(s, t))))
+        name = s->spec->quality.metric;
     else if (t->cause != DT_CAUSE_NO_METRIC)
         return NULL;
     else if (s->spec->objective == DT_OBJECTIVE_THROUGHPUT && !dt_trial_metric(t, "throughput"))
-        return dt_xstrdup("neither throughput nor step, at two times, was reported");
+        return dt_xasprintf("neither throughput nor %s, at two times, was reported",
+                            s->spec->step ? s->spec->step : "step");
     const struct dt_metric *m = name ? dt_trial_metric(t, name) : NULL;
     if (m && isfinite(m->last))
         return dt_xasprintf("the last value of %s was %g", name, m->last);
@@ -144,7 +219,11 @@ static char *what_is_missing(const struct dt_study *s, const struct dt_trial *t)
     if (!name)
         return NULL;
     struct dt_buf b = DT_BUF_INIT;
-    dt_buf_addf(&b, "%s was not reported; reported: ", name);
+    const char *pattern = dt_spec_pattern(s->spec, name);
+    dt_buf_addf(&b, "%s was not reported; ", name);
+    if (pattern)
+        dt_buf_addf(&b, "the pattern \"%s\" matched no line with a number; ", pattern);
+    dt_buf_add(&b, "reported: ");
     for (size_t i = 0; i < t->nmetrics; i++)
         dt_buf_addf(&b, "%s%s", i ? ", " : "", t->metrics[i].name);
     dt_buf_add(&b, t->nmetrics ? "" : "nothing");
@@ -195,10 +274,11 @@ static void apply_metric(const struct dt_study *s, struct dt_trial *t, const str
     /* the journal holds no infinities, and a replay must come to the same state */
     m->last = isfinite(ev->value) ? ev->value : NAN;
     m->last_t = ev->t;
-    bool hit =
-        s->spec->target_metric && strcmp(ev->text, s->spec->target_metric) == 0 &&
-        isfinite(ev->value) &&
-        (s->spec->target_at_least ? ev->value >= s->spec->target : ev->value <= s->spec->target);
+    m->count = ev->count ? ev->count : m->count + 1;
+    dt_series_add(&m->series, isnan(ev->step) ? (double)m->count : ev->step, m->last, ev->t);
+    t->metrics_read = ev->read ? ev->read : t->metrics_read;
+    bool hit = s->spec->target.metric && strcmp(ev->text, s->spec->target.metric) == 0 &&
+               isfinite(ev->value) && dt_bound_margin(&s->spec->target, ev->value) >= 0;
     if (hit && isnan(t->t_target))
         t->t_target = ev->t;
 }
@@ -219,9 +299,7 @@ static void run_again(struct dt_trial *t)
 {
     add_cost(&t->earlier, t);
     t->wait_s = t->startup_s = t->run_s = t->billing = t->nodes = NAN;
-    for (size_t i = 0; i < t->nmetrics; i++)
-        free(t->metrics[i].name);
-    t->nmetrics = 0;
+    forget_metrics(t);
     t->state = DT_TRIAL_CREATED;
     t->status = DT_STATUS_PENDING;
     t->run++;
@@ -238,9 +316,11 @@ static void apply_ended(struct dt_study *s, struct dt_trial *t, const struct dt_
     t->nodes = isnan(ev->nodes) ? t->nodes : ev->nodes;
     t->exit_code = ev->exit_code;
     t->signal = ev->signal;
-    t->cause = isnan(t->t_target) ? ev->cause : DT_CAUSE_TARGET;
+    t->cause = t->pruned ? DT_CAUSE_PRUNED : isnan(t->t_target) ? ev->cause : DT_CAUSE_TARGET;
     free(t->text);
-    t->text = ev->text ? dt_xstrdup(ev->text) : NULL;
+    t->text = t->pruned ? dt_xstrdup(t->pruned) : ev->text ? dt_xstrdup(ev->text) : NULL;
+    free(t->note);
+    t->note = ev->note ? dt_xstrdup(ev->note) : NULL;
     t->state = DT_TRIAL_ENDED;
     t->cancelling = false;
     judge(s, t);
@@ -315,6 +395,10 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
     case DT_EVENT_METRIC:
         apply_metric(s, t, ev);
         break;
+    case DT_EVENT_PRUNED:
+        free(t->pruned);
+        t->pruned = dt_xstrdup(ev->text);
+        break;
     case DT_EVENT_ENDED:
         apply_ended(s, t, ev);
         break;
@@ -355,16 +439,23 @@ struct dt_context dt_study_context(const struct dt_study *s, struct dt_observati
     *obs = dt_xcalloc(s->n + 1, sizeof(**obs));
     for (size_t i = 0; i < s->n; i++) {
         const struct dt_trial *t = &s->trials[i];
-        double cost = by_nodes ? t->run_s * t->nodes : t->run_s;
-        (*obs)[i] = (struct dt_observation){t->x, t->status, t->value, isnan(cost) ? 0 : cost,
-                                            (size_t)t->again};
+        double cost = by_nodes ? t->run_s * t->nodes : t->run_s, pace = dt_trial_pace(s, t);
+        (*obs)[i] = (struct dt_observation){t->x,
+                                            t->status,
+                                            t->value,
+                                            isnan(cost) ? 0 : cost,
+                                            isnan(pace) ? 0 : pace,
+                                            (size_t)t->again,
+                                            dt_trial_margin(s, t)};
     }
     return (struct dt_context){.space = s->space,
                                .obs = *obs,
                                .nobs = s->n,
                                .maximize = s->spec->maximize,
                                .seed = s->spec->seed,
-                               .grid_levels = s->spec->grid_levels};
+                               .grid_levels = s->spec->grid_levels,
+                               .enough = s->stopping.min_improve / (double)s->stopping.window,
+                               .quality = s->spec->quality.metric != NULL};
 }
 
 const struct dt_trial *dt_study_best(const struct dt_study *s)
@@ -374,6 +465,19 @@ const struct dt_trial *dt_study_best(const struct dt_study *s)
     int best = dt_context_best(&ctx);
     free(o);
     return best < 0 ? NULL : &s->trials[best];
+}
+
+bool dt_study_pair(const struct dt_study *s, double *x)
+{
+    struct dt_observation *o;
+    struct dt_context ctx = dt_study_context(s, &o);
+    int best = dt_context_best(&ctx);
+    if (best >= 0) {
+        memcpy(x, s->trials[best].x, s->space->n * sizeof(double));
+        dt_optimizer_fastest(s->optimizer, &ctx, x);
+    }
+    free(o);
+    return best >= 0;
 }
 
 double dt_study_mean(const struct dt_study *s, const struct dt_trial *t, int *n)

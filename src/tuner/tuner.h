@@ -18,8 +18,9 @@ enum dt_event_kind {
     DT_EVENT_SUBMITTED, /* trial, run, job */
     DT_EVENT_DEFERRED,  /* trial: Slurm would not take it now; text, until */
     DT_EVENT_STARTED,   /* trial, wait_s, nodes */
-    DT_EVENT_METRIC,    /* trial, text: name, value; t is when the program said it */
-    DT_EVENT_ENDED,     /* trial, run, cause, text, exit_code, signal, wait_s, startup_s, run_s, billing, nodes */
+    DT_EVENT_METRIC,    /* trial, text: name, value, step, count, read; t is when the program said it */
+    DT_EVENT_PRUNED,    /* trial, text: why it is not worth running to its end */
+    DT_EVENT_ENDED,     /* trial, run, cause, text, note, exit_code, signal, wait_s, startup_s, run_s, billing, nodes */
     DT_EVENT_STOPPING,  /* text: the reason; interrupted: unfinished trials are to be run again on resume */
     DT_EVENT_RESUMED,   /* config: search limits to change, or NULL */
     DT_EVENT_FINISHED,
@@ -35,8 +36,10 @@ enum dt_cause {
     DT_CAUSE_TIME_LIMIT,
     DT_CAUSE_NO_METRIC,       /* ended well but never reported the objective, or not a finite number */
     DT_CAUSE_TARGET_MISSED,   /* ended well without reaching the target */
+    DT_CAUSE_POOR,            /* ended well but without the quality asked for */
     DT_CAUSE_NOT_LAUNCHED,    /* ended well, but its servers were never started */
     DT_CAUSE_NOT_SCHEDULABLE, /* Slurm refused it, or would never start it */
+    DT_CAUSE_PRUNED,          /* stopped by us, as its metric promised too little */
     /* from here on no fault of the configuration */
     DT_CAUSE_NODE_FAILURE,
     DT_CAUSE_PREEMPTED,
@@ -60,22 +63,46 @@ struct dt_event {
     double wait_s, startup_s, run_s; /* NaN: unknown */
     double billing;                  /* what Slurm bills a second of the job */
     double nodes;                    /* that it was given */
+    double step; /* how far the trial was, by its own count, when it said the value; NaN: it did not say */
     double value, until;
+    int64_t count; /* how often this run has reported the metric by then; 0: unknown */
+    int64_t read;  /* so many bytes of the run's metrics file count by now; 0: look at an earlier or later event */
+    char *note;    /* owned; what the user should know of the run's metrics, a line each */
     bool interrupted;
 };
-#define DT_EVENT(k) {.kind = (k), .wait_s = NAN, .startup_s = NAN, .run_s = NAN, .billing = NAN, .nodes = NAN, .value = NAN}
+#define DT_EVENT(k) {.kind = (k), .wait_s = NAN, .startup_s = NAN, .run_s = NAN, .billing = NAN, .nodes = NAN, .step = NAN, .value = NAN}
 
 struct json_object *dt_event_to_json(const struct dt_event *ev);
 int dt_event_from_json(struct json_object *o, struct dt_event *ev, struct dt_error *e);
 void dt_event_free(struct dt_event *ev); /* what it owns */
 
-/* ---- the study (study.c, decide.c) ---- */
+/* ---- the study (study.c, decide.c, series.c) ---- */
 
 enum dt_trial_state { DT_TRIAL_CREATED, DT_TRIAL_SUBMITTED, DT_TRIAL_STARTED, DT_TRIAL_ENDED };
+
+/* The course of a metric. Never more than DT_SERIES_MAX points: when it is full every other one goes, and from then on
+ * only every second, fourth, ... value gets a place. The first value and the latest are always there. It follows from
+ * the METRIC events alone. */
+#define DT_SERIES_MAX 256
+struct dt_point {
+    double step;  /* as the event says, else the count of values; not always increasing: a run may repeat steps */
+    double value; /* NaN: not a finite number */
+    double t;     /* seconds since the epoch */
+};
+struct dt_series {
+    struct dt_point *v; /* owned; in the order of the events */
+    size_t n, room;
+    size_t stride, seen; /* v[i] is value number i * stride, from 0, but the last is always number seen - 1 */
+};
+/* A step that is NaN becomes the number of values by then. */
+void dt_series_add(struct dt_series *s, double step, double value, double t);
+void dt_series_free(struct dt_series *s);
 
 struct dt_metric {
     char *name;
     double first, last, first_t, last_t;
+    int64_t count; /* how often it was reported, as far as was read */
+    struct dt_series series;
 };
 
 struct dt_cost {
@@ -98,11 +125,14 @@ struct dt_trial {
     char *text; /* what the end said: last lines of output, Slurm's reason */
     int exit_code, signal;
     enum dt_status status;
-    double value;      /* the objective, where status is ok or censored */
+    double value;      /* the objective, unless status is failed or void */
     double t_target;   /* when the target was reached; NaN */
+    char *pruned;      /* why it is to be stopped early; NULL: it is not */
     bool cancelling; /* set by the shell once its end was asked for; not journaled, asking again is safe */
     struct dt_metric *metrics;
     size_t nmetrics;
+    int64_t metrics_read; /* bytes of this run's metrics file that are in here */
+    char *note;           /* what the user should know of its metrics, a line each; NULL */
 };
 
 struct dt_study {
@@ -124,6 +154,9 @@ struct dt_study {
     bool complete;
 };
 
+/* The search algorithm's name: "auto" is "joint" where a metric is the objective and both hyperparameters and DT
+ * configuration vary, else "bayes". */
+const char *dt_study_algorithm(const struct dt_spec *spec, const struct dt_space *space);
 /* `submitted` (space->n values, copied) is tried first; NULL where there is no job as submitted. */
 struct dt_study *dt_study_new(const struct dt_spec *spec, const struct dt_space *space,
                               const double *submitted, struct dt_error *e);
@@ -138,6 +171,7 @@ enum dt_action_kind {
     DT_ACTION_CREATE, /* x, why, again */
     DT_ACTION_SUBMIT, /* trial */
     DT_ACTION_CANCEL, /* trial */
+    DT_ACTION_PRUNE,  /* trial, why */
     DT_ACTION_STOP,   /* why */
     DT_ACTION_FINISH,
 };
@@ -147,6 +181,8 @@ struct dt_action {
     double *x; /* owned */
     char *why; /* owned */
 };
+/* A running trial that is to be stopped early by the rule of SPEC's early_stop, and why (caller frees); 0: none (early.c). */
+int dt_study_hopeless(const struct dt_study *s, char **why);
 /* The next thing to do, from the state alone. */
 int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct dt_error *e);
 void dt_action_free(struct dt_action *a);
@@ -157,6 +193,9 @@ struct dt_context dt_study_context(const struct dt_study *s, struct dt_observati
 /* The (first) trial of the configuration to recommend, or NULL while none succeeded; the job as submitted, or NULL. */
 const struct dt_trial *dt_study_best(const struct dt_study *s);
 const struct dt_trial *dt_study_baseline(const struct dt_study *s);
+/* The configuration to run from now on, in x (space->n values): the best, or where quality and speed are searched for
+ * side by side its hyperparameters with the fastest DT configuration. False where no trial succeeded. */
+bool dt_study_pair(const struct dt_study *s, double *x);
 /* The mean of all measurements of a trial's configuration and how many there are; NaN and 0 where it has none. */
 double dt_study_mean(const struct dt_study *s, const struct dt_trial *t, int *n);
 /* Seconds that the study took, without the pauses between sittings. */
@@ -167,6 +206,10 @@ struct dt_cost dt_study_cost(const struct dt_study *s);
 double dt_study_node_seconds(const struct dt_study *s, double now, double *nodes);
 struct dt_trial *dt_study_trial(const struct dt_study *s, int id);
 const struct dt_metric *dt_trial_metric(const struct dt_trial *t, const char *name);
+/* Steady seconds a step, by the objective's metric (of one reported once: a run); NaN where it was not reported. */
+double dt_trial_pace(const struct dt_study *s, const struct dt_trial *t);
+/* How much better than asked for a trial's quality is; NaN where it is not known or nothing is asked. */
+double dt_trial_margin(const struct dt_study *s, const struct dt_trial *t);
 bool dt_trial_live(const struct dt_trial *t); /* submitted or started */
 
 /* ---- journal (journal.c): JSON lines, appended and fsynced; one writer ---- */

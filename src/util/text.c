@@ -185,3 +185,48 @@ char *dt_format_duration(double seconds)
         return dt_xasprintf("%lld:%02lld", s / 60, s % 60);
     return dt_xasprintf("%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
 }
+
+/* Length of the valid UTF-8 sequence at s, 0 if there is none. */
+static size_t utf8_length(const unsigned char *s, size_t left)
+{
+    size_t n = *s < 0x80             ? 1
+               : (*s & 0xe0) == 0xc0 ? 2
+               : (*s & 0xf0) == 0xe0 ? 3
+               : (*s & 0xf8) == 0xf0 ? 4
+                                     : 0;
+    if (n == 0 || n > left || *s == 0xc0 || *s == 0xc1 || *s > 0xf4)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    return n;
+}
+
+char *dt_clean_text(const char *s, size_t n)
+{
+    struct dt_buf b = DT_BUF_INIT;
+    for (size_t i = 0; i < n;) {
+        size_t k = utf8_length((const unsigned char *)s + i, n - i);
+        if (k && s[i])
+            dt_buf_addn(&b, s + i, k);
+        else
+            dt_buf_add(&b, "?");
+        i += k ? k : 1;
+    }
+    return dt_buf_take(&b);
+}
+
+#define SNIPPET 60
+
+char *dt_snippet(const char *s, size_t n)
+{
+    char *clean = dt_clean_text(s, n < SNIPPET ? n : SNIPPET);
+    for (char *c = clean; *c; c++)
+        if (iscntrl((unsigned char)*c))
+            *c = '?';
+    if (n <= SNIPPET)
+        return clean;
+    char *cut = dt_xasprintf("%s...", clean);
+    free(clean);
+    return cut;
+}

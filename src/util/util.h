@@ -88,6 +88,11 @@ int dt_parse_mem(const char *s, uint64_t *mib);
 int dt_parse_time(const char *s, double *seconds);
 /* The shortest text that reads back as the same double. Caller frees. */
 char *dt_format_double(double x);
+/* What a program printed, as text that may stand in JSON, which must be UTF-8: '?' for every byte that is none, and for NUL.
+ * Caller frees. */
+char *dt_clean_text(const char *s, size_t n);
+/* The beginning of it, without control characters, for a message of one line. Caller frees. */
+char *dt_snippet(const char *s, size_t n);
 /* 83 -> "1:23", 3723 -> "1:02:03"; below a minute "12.3 s". Caller frees. */
 char *dt_format_duration(double seconds);
 

@@ -31,6 +31,10 @@ if [ "$1" = run ]; then
     eval "$STUB_RUN"
     exit 0
 fi
+if [ "$3" = --submit ]; then
+    echo "$$ submits: $*"
+    exit 5
+fi
 printf '%s\n' "$@" >>"$STUB_DIR/args"
 echo >>"$STUB_DIR/calls"
 fd=${3#--fd=}
@@ -42,6 +46,7 @@ kill) kill -KILL $$ ;;
 hang) exec sleep 30 ;;
 deaf) exec {fd}>&-; exec sleep 30 ;;
 dry) echo "dry run" ;;
+apply) echo apply >&"$fd" ;;
 big) head -c 70000 /dev/zero | tr '\0' x >&"$fd" ;;
 two) printf 'a\nb\n' >&"$fd" ;;
 old) echo '{"version":0}' >&"$fd" ;;
@@ -122,7 +127,7 @@ refused() {
 @test "sbatch --help shows the options" {
     sbatch --help >help
     for option in --dt-tune=SPEC.json --dt-ps=RANGE --dt-workers= --dt-param= --dt-objective= --dt-target= \
-        --dt-max-configs= --dt-min-improve= --dt-parallel= --dt-deadline= --dt-layout= --dt-dry-run --dt-resume=; do
+        --dt-max-configs= --dt-min-improve= --dt-parallel= --dt-deadline= --dt-layout= --dt-dry-run --dt-resume= --dt-apply=STUDY; do
         grep -Eq -- "^ +$option" help
     done
 }
@@ -335,6 +340,20 @@ refused() {
     [ "$output" = "dry run" ]
     [ "$stderr" = "" ]
     [ "$(queued)" = 0 ]
+}
+
+@test "for a stored configuration sbatch becomes dt-tune, which submits" {
+    STUB=apply
+    sbatch --dt-apply --comment= train.sh 'two words' >out 2>err &
+    local pid=$! status=0
+    wait "$pid" || status=$?
+    cat out err
+    [ "$status" = 5 ]
+    [ "$(cat out)" = "$pid submits: prepare --sbatch=$(readlink -f "$(command -v sbatch)") --submit -- sbatch --dt-apply --comment= train.sh two words" ]
+    [ ! -s err ]
+    [ "$(calls)" = 1 ]
+    [ "$(queued)" = 0 ]
+    STUB=fail refused 'train.sh:4: no such thing' sbatch --dt-apply train.sh
 }
 
 @test "scontrol update of a running tuning job works and does not transform it again" {

@@ -172,6 +172,8 @@ report() {
     spec '1: version: *' '{"version": "1"}'
     spec '1: version: *' '{"version": null}'
     local section
+    spec '1: history: false or an object like {"key": *, this is a number' '{"history": 7}'
+    spec '1: history.key: a string is needed here, this is an array*' '{"history": {"key": []}}'
     for section in dt hyperparameters objective target search replay; do
         spec "1: $section: an object is needed here, this is a number*" "{\"$section\": 7}"
         spec "1: $section: a value is needed here, this is null*" "{\"$section\": null}"
@@ -205,6 +207,22 @@ report() {
     spec '1: replay.map.ps: the name of a column is needed here, this is a number*' '{"dt": {"ps": 1}, "replay": {"objective": "t", "map": {"ps": 1}}}'
     spec '1: replay.where.model: a string or a number is needed here, this is an array*' '{"replay": {"objective": "t", "where": {"model": []}}}'
     report 40
+}
+
+@test "SPEC: metrics" {
+    spec '1: metrics: an object is needed here, this is an array*' '{"metrics": []}'
+    spec '1: metrics.pattern: *did you mean "patterns"?' '{"metrics": {"pattern": {}}}'
+    spec '1: metrics.patterns: an object is needed here, this is a string*' '{"metrics": {"patterns": "a=(.*)"}}'
+    spec '1: metrics.patterns.a: a string is needed here, this is an object*' '{"metrics": {"patterns": {"a": {}}}}'
+    spec '2: metrics.patterns.a: "a=(\[0-9]+" is no POSIX *Unmatched ( or \\(; write it like accuracy=(\[0-9.]+)' \
+        $'{"metrics": {"patterns": {\n"a": "a=([0-9]+"}}}'
+    spec '1: metrics.patterns.a: "a=\[0-9]+": one group is needed, *this has 0; write it like *' '{"metrics": {"patterns": {"a": "a=[0-9]+"}}}'
+    spec '1: metrics.patterns.a: "(a|b)=(.*)": one group is needed, *this has 2; *' '{"metrics": {"patterns": {"a": "(a|b)=(.*)"}}}'
+    spec '1: metrics.patterns.a: "a=(\\d+)": \\d has no meaning *; write 0-9 in brackets' '{"metrics": {"patterns": {"a": "a=(\\d+)"}}}'
+    spec '1: metrics.patterns.a: *lazy repetition (\*?); *' '{"metrics": {"patterns": {"a": "a.*?=([0-9]+)"}}}'
+    spec '1: metrics.patterns.time: no metric can have this name*' '{"metrics": {"patterns": {"time": "a=(.*)"}}}'
+    spec '1: metrics.step: a string is needed here, this is a number*' '{"metrics": {"step": 1}}'
+    report 11
 }
 
 @test "SPEC: domains" {
@@ -494,6 +512,41 @@ END
     script '*--dt-dry-run takes no argument*' --dt-dry-run=1 train.sh
     script '*short for several options*' --dt-m=1 train.sh
     report 15
+}
+
+@test "options: apply" {
+    local no_study='--dt-apply: no study of train.sh is known in * ?the program counts*; tune it first, or give --dt-apply=STUDY*'
+    row "$no_study" --dt-apply train.sh
+    row "$no_study" --dt-apply --dt-objective=cost train.sh
+    row "$no_study" --dt-apply --dt-dry-run train.sh
+    printf '#!/bin/sh\n#SBATCH --dt-apply\nsleep 300\n' >wrong.sh
+    row 'wrong.sh:2: --dt-apply: no study of wrong.sh is known in *' wrong.sh
+    row '--dt-apply: "nowhere" is neither a study?s folder nor one of those in *; dt-tune history lists them' --dt-apply=nowhere train.sh
+    row '--dt-apply: the study is missing; write --dt-apply=STUDY*' --dt-apply= train.sh
+    mkdir dt-tune-7
+    echo >dt-tune-7/journal.jsonl
+    row '--dt-apply: dt-tune-7: the study has found no configuration*' --dt-apply=7 train.sh
+    row '--dt-apply: dt-tune-7: the study has found no configuration*' --dt-apply=dt-tune-7 train.sh
+    echo '{"workers": 0}' >dt-tune-7/best.json
+    row 'the best configuration of study dt-tune-7: dt.workers: 0 is too small*' --dt-apply=7 train.sh
+    echo '[]' >dt-tune-7/best.json
+    row '--dt-apply: dt-tune-7/best.json: *object*' --dt-apply=7 train.sh
+    echo '{"workers": 1000}' >dt-tune-7/best.json
+    row '--dt-apply: the configuration of study dt-tune-7, workers=1000, cannot run here: workers: more CPUs*' --dt-apply=7 train.sh
+    local other
+    for other in --dt-tune --dt-resume=7 --dt-ps=1 --dt-workers=1 --dt-param=lr=1..2 --dt-max-configs=2 --dt-layout=het --dt-parallel=2; do
+        row "--dt-apply and ${other%%=*} exclude each other: *" --dt-apply $other train.sh
+    done
+    printf '#!/bin/sh\n#SBATCH --dt-tune\n#SBATCH --dt-apply\nsleep 300\n' >wrong.sh
+    row 'wrong.sh:3: --dt-apply and wrong.sh:2: --dt-tune exclude each other: *' wrong.sh
+    row '*--array: *' --dt-apply --array=0-3 train.sh
+    row '*begins another component*' --dt-apply -n1 : -n2 train.sh
+    rows=$((rows + 3))
+    try 2 '--dt-apply and --here exclude each other: *' dt-sbatch --dt-apply --here train.sh
+    try 2 '--dt-apply and --dt-config exclude each other: *' dt-sbatch --dt-apply --dt-config=c.json train.sh
+    try 1 '--dt-apply works with sbatch only; put the job into a script' srun --dt-apply hostname
+    script '*--dt-aply*did you mean --dt-apply?*' --dt-aply train.sh
+    report 25
 }
 
 @test "scripts" {

@@ -2,8 +2,8 @@
 
 # For setup_file: starts a cluster with the plugins and tools of the build tree DT_BUILD (default:
 # the top of the source tree) and makes it the one that Slurm's commands use. Arguments are those
-# of `dt-cluster up`. Exports DT_BUILD, DT_CLUSTER_DIR, SLURM_CONF and PATH. Where Slurm is not
-# installed it only notes so, for need_cluster.
+# of `dt-cluster up`. Exports DT_BUILD, DT_CLUSTER_DIR, SLURM_CONF, PATH and DT_TUNE_HISTORY (the
+# cluster's own). Where Slurm is not installed it only notes so, for need_cluster.
 cluster_up() {
     local tool
     for tool in munged slurmctld slurmd; do

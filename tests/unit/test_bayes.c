@@ -31,6 +31,11 @@ static const struct dt_param lr = {
 static const struct dt_param momentum = {
     .name = "momentum", .kind = DT_PARAM_FLOAT, .hyper = true, .low = 0, .high = 0.9};
 
+static const struct dt_param a = {
+    .name = "a", .kind = DT_PARAM_INT, .hyper = true, .low = 0, .high = 20, .step = 1};
+static const struct dt_param b = {
+    .name = "b", .kind = DT_PARAM_INT, .hyper = true, .low = 0, .high = 20, .step = 1};
+
 static struct dt_space *space_of(const struct dt_param *params, size_t n, const char *constraint)
 {
     struct dt_strv list = DT_STRV_INIT;
@@ -72,6 +77,8 @@ struct study {
     size_t n;
     uint64_t seed;
     bool maximize;
+    bool quality;
+    double budget_left, enough;
 };
 
 static struct study begin(struct dt_space *space, const char *algorithm, uint64_t seed, size_t room)
@@ -84,10 +91,23 @@ static struct study begin(struct dt_space *space, const char *algorithm, uint64_
     return s;
 }
 
+static struct dt_context context(const struct study *s)
+{
+    return (struct dt_context){.space = s->space,
+                               .obs = s->obs,
+                               .nobs = s->n,
+                               .maximize = s->maximize,
+                               .seed = s->seed,
+                               .grid_levels = 5,
+                               .quality = s->quality,
+                               .enough = s->enough,
+                               .budget_left = s->budget_left};
+}
+
 /* Asks for one more, which is pending then; its configuration, or NULL where nothing is left. */
 static const double *ask(struct study *s)
 {
-    struct dt_context ctx = {s->space, s->obs, s->n, s->maximize, s->seed, 5, 0};
+    struct dt_context ctx = context(s);
     struct dt_error e = DT_ERROR_INIT;
     double *x = s->x + s->n * s->space->n;
     int rc = dt_optimizer_suggest(s->optimizer, &ctx, x, &e);
@@ -421,6 +441,124 @@ static void many_observations_are_no_trouble(void **state)
     dt_space_free(space);
 }
 
+/* A valley around 10, where what is larger costs far more. */
+static const double *next_in_the_valley(struct study *s, double budget_left)
+{
+    static const double known[] = {0, 4, 16, 20};
+    s->n = 0;
+    for (size_t i = 0; i < COUNT(known); i++) {
+        s->x[i] = known[i];
+        s->obs[i] = (struct dt_observation){.x = s->x + i,
+                                            .status = DT_STATUS_OK,
+                                            .value = 1 + pow(known[i] - 10, 2) / 50,
+                                            .cost = exp(known[i])};
+    }
+    s->n = COUNT(known);
+    s->budget_left = budget_left;
+    return ask(s);
+}
+
+static void what_is_cheap_comes_first_where_there_is_a_budget(void **state)
+{
+    struct dt_space *space = space_of(&a, 1, NULL);
+    struct study s = begin(space, "bayes", 1, 10);
+    (void)state;
+    double careless = *next_in_the_valley(&s, 0), spent = *next_in_the_valley(&s, 0.05),
+           thrifty = *next_in_the_valley(&s, 1);
+    print_message("# careless %g, nearly spent %g, thrifty %g\n", careless, spent, thrifty);
+    assert_true(careless > 4 && careless < 16);
+    assert_true(thrifty <= spent && spent <= careless);
+    assert_true(thrifty < careless);
+    end(&s);
+    dt_space_free(space);
+}
+
+/* Fast where a is small, good where b is large; both matter, and most of the space is poor. */
+static void quality_is_learnt_from_what_was_poor(void **state)
+{
+    const struct dt_param params[] = {a, b};
+    struct dt_space *space = space_of(params, 2, NULL);
+    size_t trials[2] = {0}; /* told how far the quality was off; told of a failure */
+    (void)state;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        for (int blind = 0; blind < 2; blind++) {
+            struct study s = begin(space, "bayes", seed, 61);
+            bool found = false;
+            s.quality = !blind;
+            while (s.n < 60 && !found) {
+                const double *x = ask(&s);
+                double margin = x[1] - 12 - 0.3 * x[0], value = 10 + x[0] + 0.2 * x[1];
+                struct dt_observation *o = &s.obs[s.n - 1];
+                *o = (struct dt_observation){.x = x,
+                                             .status = margin >= 0 ? DT_STATUS_OK
+                                                       : blind     ? DT_STATUS_FAILED
+                                                                   : DT_STATUS_POOR,
+                                             .value = margin >= 0 || !blind ? value : NAN,
+                                             .margin = margin};
+                found = margin >= 0 && value <= 12.4 * 1.02;
+            }
+            trials[blind] += s.n;
+            end(&s);
+        }
+    }
+    print_message("# trials to 2 %%: told the quality %.1f, told that it failed %.1f\n",
+                  (double)trials[0] / 10, (double)trials[1] / 10);
+    assert_true(trials[0] < 120 && 10 * trials[0] < 8 * trials[1]);
+    dt_space_free(space);
+}
+
+/* lr decides the quality, workers the pace, and a large batch is slower a step. */
+static void pace_teaches_the_dt_configuration_and_quality_the_rest(void **state)
+{
+    static double sizes[] = {32, 64, 128};
+    const struct dt_param batch = {
+        .name = "batch", .kind = DT_PARAM_INT, .hyper = true, .nvalues = 3, .values = sizes};
+    const struct dt_param params[] = {workers, lr, batch};
+    struct dt_space *space = space_of(params, 3, NULL);
+    struct study s = begin(space, "joint", 1, 40);
+    double slowest_late = 0, best = INFINITY;
+    (void)state;
+    s.enough = 0.004;
+    while (s.n < 30) {
+        const double *x = ask(&s);
+        double pace = x[2] / 32 * (1 / x[0] + 0.01 * x[0]), loss = 0.1 + fabs(log10(x[1]) + 2);
+        s.obs[s.n - 1] = (struct dt_observation){
+            .x = x, .status = DT_STATUS_OK, .value = loss, .pace = pace, .cost = 1};
+        best = fmin(best, loss);
+        if (s.n > 20) /* of the fastest of its batch size, workers = 10 */
+            slowest_late = fmax(slowest_late, pace / (x[2] / 32 * 0.2));
+    }
+    print_message("# best loss %.3f, late trials at most %.2f x the least pace\n", best,
+                  slowest_late);
+    assert_true(best < 0.2 && slowest_late < 1.1);
+    end(&s);
+    dt_space_free(space);
+}
+
+static void the_promise_falls_as_the_search_goes_on(void **state)
+{
+    const struct dt_param params[] = {a, b};
+    struct dt_space *space = space_of(params, 2, NULL);
+    struct study s = begin(space, "bayes", 1, 40), r = begin(space, "random", 1, 1);
+    struct dt_context ctx = context(&s);
+    double early = 0, late;
+    (void)state;
+    assert_true(isinf(dt_optimizer_promise(s.optimizer, &ctx)));
+    assert_true(dt_optimizer_promise(r.optimizer, &ctx) == 0); /* it has no model */
+    while (s.n < 40) {
+        const double *x = ask(&s);
+        tell(&s, s.n - 1, DT_STATUS_OK, 1 + (pow(x[0] - 13, 2) + pow(x[1] - 6, 2)) / 50);
+        ctx = context(&s);
+        if (s.n == 5)
+            early = dt_optimizer_promise(s.optimizer, &ctx);
+    }
+    late = dt_optimizer_promise(s.optimizer, &ctx);
+    assert_true(early > 0.02 && late < 0.002);
+    end(&s);
+    end(&r);
+    dt_space_free(space);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -434,6 +572,10 @@ int main(void)
         cmocka_unit_test(less_memory_than_what_failed_is_not_tried),
         cmocka_unit_test(a_bound_keeps_the_search_away),
         cmocka_unit_test(pending_trials_count),
+        cmocka_unit_test(what_is_cheap_comes_first_where_there_is_a_budget),
+        cmocka_unit_test(quality_is_learnt_from_what_was_poor),
+        cmocka_unit_test(pace_teaches_the_dt_configuration_and_quality_the_rest),
+        cmocka_unit_test(the_promise_falls_as_the_search_goes_on),
         cmocka_unit_test(odd_values_do_no_harm),
         cmocka_unit_test(many_observations_are_no_trouble),
     };

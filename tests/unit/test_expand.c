@@ -594,7 +594,8 @@ static char *directives(const char *const *words, const char *spec_text, const c
                                 "/home/u/dt 100%/trials/0007",
                                 7,
                                 1,
-                                123};
+                                123,
+                                NULL};
     char *text = dt_expand(&t, &e);
     if (!text)
         fail_msg("%s", e.text);

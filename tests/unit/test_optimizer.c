@@ -65,7 +65,7 @@ static struct search start(struct dt_space *space, const char *algorithm, uint64
 
 static int step(struct search *s)
 {
-    struct dt_context ctx = {s->space, s->obs, s->n, false, s->seed, 3, 0};
+    struct dt_context ctx = {s->space, s->obs, s->n, false, s->seed, 3, false, 0, 0};
     double *x = s->x + s->n * s->space->n;
     int rc = dt_optimizer_suggest(s->optimizer, &ctx, x, &s->e);
     if (rc == 1)
@@ -168,7 +168,7 @@ static void a_restarted_search_goes_on_as_before(void **state)
         assert_int_equal(step(&s), 1);
     for (size_t at = 0; at < 20; at++) {
         struct dt_optimizer *o = dt_optimizer_new("random", space, 3, &s.e);
-        struct dt_context ctx = {space, s.obs, at, false, 3, 3, 0};
+        struct dt_context ctx = {space, s.obs, at, false, 3, 3, false, 0, 0};
         double x[2];
         assert_int_equal(dt_optimizer_suggest(o, &ctx, x, &s.e), 1);
         assert_true(dt_config_equal(x, s.obs[at].x, 2));
@@ -346,10 +346,10 @@ static void the_best_is_the_best_finished_one(void **state)
 {
     const double x[] = {0};
     const struct dt_observation obs[] = {
-        {x, DT_STATUS_PENDING, NAN, 0, 0}, {x, DT_STATUS_OK, 5, 1, 0},
-        {x, DT_STATUS_CENSORED, 1, 1, 0},  {x, DT_STATUS_OK, 3, 1, 0},
-        {x, DT_STATUS_FAILED, NAN, 1, 0},  {x, DT_STATUS_OK, 3, 1, 0},
-        {x, DT_STATUS_OK, 9, 1, 0},        {x, DT_STATUS_VOID, NAN, 1, 0}};
+        {x, DT_STATUS_PENDING, NAN, 0, 0, 0, 0}, {x, DT_STATUS_OK, 5, 1, 0, 0, 0},
+        {x, DT_STATUS_CENSORED, 1, 1, 0, 0, 0},  {x, DT_STATUS_OK, 3, 1, 0, 0, 0},
+        {x, DT_STATUS_FAILED, NAN, 1, 0, 0, 0},  {x, DT_STATUS_OK, 3, 1, 0, 0, 0},
+        {x, DT_STATUS_OK, 9, 1, 0, 0, 0},        {x, DT_STATUS_VOID, NAN, 1, 0, 0, 0}};
     struct dt_context ctx = {.obs = obs, .nobs = COUNT(obs)};
     (void)state;
     assert_int_equal(dt_context_best(&ctx), 3);
@@ -363,8 +363,8 @@ static void a_configuration_stands_for_its_mean(void **state)
 {
     const double x[] = {0};
     const struct dt_observation obs[] = {
-        {x, DT_STATUS_OK, 10, 1, 0},      {x, DT_STATUS_OK, 9, 1, 0}, {x, DT_STATUS_OK, 13, 1, 2},
-        {x, DT_STATUS_FAILED, NAN, 1, 2}, {x, DT_STATUS_OK, 8, 1, 2}, {x, DT_STATUS_OK, 8, 1, 1}};
+        {x, DT_STATUS_OK, 10, 1, 0, 0, 0},      {x, DT_STATUS_OK, 9, 1, 0, 0, 0}, {x, DT_STATUS_OK, 13, 1, 0, 2, 0},
+        {x, DT_STATUS_FAILED, NAN, 1, 0, 2, 0}, {x, DT_STATUS_OK, 8, 1, 0, 2, 0}, {x, DT_STATUS_OK, 8, 1, 0, 1, 0}};
     struct dt_context ctx = {.obs = obs, .nobs = 2};
     double mean;
     (void)state;
@@ -381,7 +381,7 @@ static void a_configuration_stands_for_its_mean(void **state)
     assert_true(mean == 10);
     ctx.maximize = false;
     ctx.nobs = 1;
-    const struct dt_observation failed = {x, DT_STATUS_FAILED, NAN, 1, 0};
+    const struct dt_observation failed = {x, DT_STATUS_FAILED, NAN, 1, 0, 0, 0};
     ctx.obs = &failed;
     assert_int_equal(dt_context_mean(&ctx, 0, &mean), 0);
     assert_true(isnan(mean));
@@ -397,7 +397,7 @@ static int repeat(const char *text, bool maximize)
     struct dt_observation *o = dt_xcalloc(words.n + 1, sizeof(*o));
     for (size_t i = 0; i < words.n; i++) {
         const char *w = words.v[i], *equals = strchr(w, '='), *open = strchr(w, '?');
-        o[i] = (struct dt_observation){x, DT_STATUS_OK, 0, 1, 0};
+        o[i] = (struct dt_observation){x, DT_STATUS_OK, 0, 1, 0, 0, 0};
         if (equals || open)
             o[i].again = strtoul(w, NULL, 10);
         if (open)

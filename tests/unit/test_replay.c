@@ -402,7 +402,7 @@ static void the_table_names_the_objective(void **state)
         struct dt_spec *s = spec_of(text);
         assert_int_equal(dt_replay_adopt(s, NULL), 0);
         assert_true(s->objective == cases[i].kind && s->maximize == cases[i].maximize &&
-                    !s->target_metric);
+                    !s->target.metric);
         assert_string_equal(s->metric, cases[i].column);
         dt_spec_free(s);
         free(text);
@@ -444,6 +444,70 @@ static void parallel_trials_share_the_clock(void **state)
         done(&f, true);
         free(sections);
     }
+}
+
+/* Three runs of four epochs each, 10 s an epoch; the last rows come first. */
+#define COURSES                                                                                    \
+    "lr,epoch,seconds,accuracy\n"                                                                  \
+    "0.1,4,40,0.9\n0.1,3,30,0.8\n0.1,2,20,0.7\n0.1,1,10,0.6\n"                                     \
+    "0.2,1,10,0.1\n0.2,2,20,0.2\n0.2,3,30,0.3\n0.2,4,40,0.95\n"                                    \
+    "0.3,1,10,0.65\n0.3,2,20,0.7\n0.3,3,30,0.7\n0.3,4,40,0.7\n"
+#define COURSE_SPEC                                                                                \
+    "\"hyperparameters\": {\"lr\": {\"low\": 0.1, \"high\": 0.3}}, "                               \
+    "\"replay\": {\"objective\": \"accuracy\", \"goal\": \"maximize\", \"duration\": "             \
+    "\"seconds\", "                                                                                \
+    "\"step\": \"epoch\"}, \"search\": {\"algorithm\": \"grid\", \"repeats\": 0"
+
+static void the_rows_of_a_course_are_one_run(void **state)
+{
+    struct fixture f = fixture(COURSES, COURSE_SPEC "}");
+    (void)state;
+    assert_int_equal(f.space->npoints, 3);
+    run(&f);
+    assert_true(f.s->n == 3 && now(&f) == 120);
+    const struct dt_trial *best = dt_study_best(f.s);
+    assert_true(best->id == 2 && best->value == 0.95 && best->run_s == 40);
+    const struct dt_metric *m = dt_trial_metric(best, "accuracy");
+    assert_true(m && m->series.n == 4 && m->series.v[2].step == 3 && m->series.v[2].value == 0.3 &&
+                m->series.v[2].t == 70);
+    assert_true(dt_trial_pace(f.s, best) == 10);
+    assert_true(dt_replay_value(f.b, best->x) == 0.95);
+    done(&f, true);
+}
+
+static void what_promises_too_little_is_stopped_early(void **state)
+{
+    struct fixture f =
+        fixture(COURSES, COURSE_SPEC ", \"early_stop\": {\"rule\": \"asha\", \"reduction\": 2}}");
+    (void)state;
+    run(&f);
+    const struct dt_trial *t = f.s->trials;
+    assert_true(f.s->n == 3 && now(&f) == 40 + 10 + 40);
+    assert_true(t[0].status == DT_STATUS_OK && t[2].status == DT_STATUS_OK);
+    assert_true(t[1].status == DT_STATUS_PRUNED && t[1].cause == DT_CAUSE_PRUNED);
+    assert_true(t[1].value == 0.1 && t[1].run_s == 10);
+    assert_string_equal(t[1].text, "at step 1 1 of 1 others were better; one in 2 goes on");
+    assert_int_equal(dt_study_best(f.s)->id, 1); /* what was stopped is no candidate */
+    done(&f, true);
+}
+
+static void a_run_without_the_quality_asked_for_is_poor(void **state)
+{
+    struct fixture f = fixture(
+        "workers,time_s,acc\n1,40,0.95\n2,20,0.9\n3,10,0.5\n4,5,\n",
+        "\"dt\": {\"workers\": {\"low\": 1, \"high\": 4}}, \"quality\": {\"metric\": \"acc\", "
+        "\"at_least\": 0.9}, \"replay\": {\"objective\": \"time_s\"}, "
+        "\"search\": {\"algorithm\": \"grid\", \"repeats\": 0}");
+    (void)state;
+    run(&f);
+    const struct dt_trial *t = f.s->trials;
+    assert_int_equal(dt_study_best(f.s)->id, 2);
+    assert_true(t[2].status == DT_STATUS_POOR && t[2].cause == DT_CAUSE_POOR && t[2].value == 10);
+    assert_true(fabs(dt_trial_margin(f.s, &t[2]) + 0.4) < 1e-12);
+    assert_string_equal(t[2].text, "the last value of acc was 0.5");
+    assert_true(t[3].status == DT_STATUS_FAILED && t[3].cause == DT_CAUSE_NO_METRIC);
+    assert_true(dt_replay_value(f.b, t[1].x) == 20 && isnan(dt_replay_value(f.b, t[2].x)));
+    done(&f, true);
 }
 
 static void a_deadline_is_kept_on_the_virtual_clock(void **state)
@@ -579,6 +643,9 @@ int main(void)
         cmocka_unit_test(a_cancelled_run_ends_now),
         cmocka_unit_test(the_table_names_the_objective),
         cmocka_unit_test(parallel_trials_share_the_clock),
+        cmocka_unit_test(the_rows_of_a_course_are_one_run),
+        cmocka_unit_test(what_promises_too_little_is_stopped_early),
+        cmocka_unit_test(a_run_without_the_quality_asked_for_is_poor),
         cmocka_unit_test(a_deadline_is_kept_on_the_virtual_clock),
         cmocka_unit_test(a_whole_measured_table_is_gone_through_once),
         cmocka_unit_test(an_interrupted_study_takes_the_same_course),

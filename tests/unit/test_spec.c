@@ -46,13 +46,13 @@ static void an_empty_spec_has_the_documented_defaults(void **state)
     struct dt_spec *s = good("{}");
     (void)state;
     assert_int_equal(s->nparams, 0);
-    assert_string_equal(s->algorithm, "bayes");
+    assert_string_equal(s->algorithm, "auto");
     assert_true(s->seed == 1 && s->max_configs == 60 && s->min_configs == 12 && s->window == 5);
     assert_true(s->max_failures == 3 && s->parallel == 1 && s->grid_levels == 5);
     assert_true(s->min_improve == 0.02 && isinf(s->deadline));
     assert_true(s->repeats == 8 && isinf(s->max_node_hours));
     assert_true(s->objective == DT_OBJECTIVE_TIME && !s->maximize && s->layout == DT_LAYOUT_AUTO);
-    assert_null(s->target_metric);
+    assert_null(s->target.metric);
     assert_null(s->candidates);
     assert_null(s->replay.objective);
     char *text = dt_spec_objective_text(s);
@@ -81,7 +81,8 @@ static const char full[] =
     "  \"constraints\": [\"ps + workers <= 24\", \"batch >= 64\"],\n"
     "  \"candidates\": \"rows.csv\",\n"
     "  \"objective\": {\"metric\": \"accuracy\", \"goal\": \"maximize\"},\n"
-    "  \"target\": {\"metric\": \"loss\", \"at_most\": 0.5},\n"
+    "  \"target\": {\"metric\": \"loss\", \"at_most\": 0.5}, \"quality\": {\"metric\": "
+    "\"acc\", \"at_least\": 0.9},\n"
     "  \"layout\": \"het\",\n"
     "  \"search\": {\"algorithm\": \"grid\", \"seed\": 7, \"max_configs\": 40, \"min_configs\": 3, "
     "\"window\": 4,\n"
@@ -145,8 +146,12 @@ static void every_section_is_read(void **state)
     char *text = dt_spec_objective_text(s);
     assert_string_equal(text, "max:accuracy");
     free(text);
-    assert_string_equal(s->target_metric, "loss");
-    assert_true(s->target == 0.5 && !s->target_at_least);
+    assert_string_equal(s->target.metric, "loss");
+    assert_true(s->target.value == 0.5 && !s->target.at_least);
+    assert_string_equal(s->quality.metric, "acc");
+    assert_true(s->quality.value == 0.9 && s->quality.at_least);
+    assert_true(fabs(dt_bound_margin(&s->quality, 0.8) + 0.1) < 1e-12);
+    assert_true(dt_bound_margin(&s->target, 0.4) > 0);
     assert_true(s->layout == DT_LAYOUT_HET);
     assert_string_equal(s->algorithm, "grid");
     assert_true(s->seed == 7 && s->max_configs == 40 && s->min_configs == 3 && s->window == 4);
@@ -222,7 +227,7 @@ static const struct {
      "S.json:2: hyperparameter: unknown key; did you mean \"hyperparameters\"?"},
     {"{\"zzzzzzzz\": {}}",
      "S.json:1: zzzzzzzz: unknown key; known are: version, dt, hyperparameters, constraints, "
-     "candidates, objective, target, search, layout, replay"},
+     "candidates, objective, target, quality, search, metrics, layout, replay, history"},
     {"{\"dt\": []}", "S.json:1: dt: an object is needed here, this is an array"},
     {"{\"dt\": {\n\"worker\": 1}}", "S.json:2: dt.worker: unknown key; did you mean \"workers\"?"},
     {"{\"dt\": {\n\"lr\": 1}}",
@@ -353,9 +358,24 @@ static const struct {
      "S.json:1: target.at_least: a number is needed here, this is a string"},
     {"{\"target\": {\"metric\": \"acc\", \"at_least\": NaN}}",
      "S.json:1: target.at_least: a finite number is needed here"},
+    {"{\"quality\": {\"metric\": \"acc\"}}",
+     "S.json:1: quality: \"metric\" and one of \"at_least\" and \"at_most\" are needed"},
     {SEARCH("\"alg\": 1"),
      "S.json:2: search.alg: unknown key; known are: algorithm, seed, max_configs, min_configs, "
-     "min_improve, window, repeats, max_failures, parallel, max_node_hours, deadline, grid_levels"},
+     "min_improve, window, repeats, max_failures, parallel, max_node_hours, deadline, grid_levels, "
+     "early_stop"},
+    {SEARCH("\"early_stop\": \"asha\""), "S.json:2: search.early_stop: trials are stopped early by "
+                                         "the metric that is the objective; give "
+                                         "one: min:METRIC or max:METRIC"},
+    {SEARCH("\"early_stop\": \"ash\""),
+     "S.json:2: search.early_stop: a rule is needed: none, median, asha or hyperband"},
+    {SEARCH("\"early_stop\": {\"min_step\": 2}"),
+     "S.json:2: search.early_stop: a rule is needed: none, median, asha or hyperband"},
+    {SEARCH("\"early_stop\": {\"rule\": \"hyperband\"}"),
+     "S.json:2: search.early_stop: hyperband needs \"max_step\", at which trials end by "
+     "themselves"},
+    {SEARCH("\"early_stop\": {\"rule\": \"asha\", \"reduction\": 1}"),
+     "S.json:2: search.early_stop: \"min_step\" must be above 0, \"reduction\" above 1"},
     {SEARCH("\"seed\": -1"),
      "S.json:2: search.seed: a whole number between 0 and 1000000000 is needed here"},
     {SEARCH("\"seed\": 1.5"),

@@ -75,6 +75,9 @@ static char *decision(struct dt_study *s, double now)
     case DT_ACTION_CANCEL:
         text = dt_xasprintf("cancel %d", a.trial);
         break;
+    case DT_ACTION_PRUNE:
+        text = dt_xasprintf("prune %d: %s", a.trial, a.why);
+        break;
     case DT_ACTION_STOP:
         text = dt_xasprintf("stop: %s", a.why);
         break;

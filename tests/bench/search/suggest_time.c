@@ -100,10 +100,10 @@ int main(int argc, char **argv)
         die(&e);
     struct dt_observation *obs = dt_xcalloc(n + WARM + 1, sizeof(*obs));
     double *next = dt_xcalloc((WARM + 1) * PARAMS, sizeof(*next));
-    struct dt_context ctx = {s, obs, n, false, 1, 5, 0};
+    struct dt_context ctx = {.space = s, .obs = obs, .nobs = n, .seed = 1, .grid_levels = 5};
     for (size_t i = 0; i < n; i++) {
         const double *x = s->points + i * (CANDIDATES / n) * PARAMS;
-        obs[i] = (struct dt_observation){x, DT_STATUS_OK, value_of(x), 1};
+        obs[i] = (struct dt_observation){.x = x, .status = DT_STATUS_OK, .value = value_of(x), .cost = 1};
     }
     double cold = suggest(o, &ctx, obs, next, &e), warm = 0, worst = 0;
     for (int i = 1; i <= WARM; i++) {

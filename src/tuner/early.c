@@ -1,0 +1,52 @@
+#include "tuner/tuner.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* The points of the objective's metric whose step is larger than all before. Caller frees `step`,
+ * which holds all. */
+static struct dt_curve curve_of(const struct dt_study *s, const struct dt_trial *t)
+{
+    const struct dt_metric *m = dt_trial_metric(t, s->spec->metric);
+    size_t room = m ? m->series.n : 0, n = 0;
+    double *step = dt_xcalloc(3 * room + 1, sizeof(double)), *value = step + room,
+           *time = value + room;
+    for (size_t i = 0; i < room; i++) {
+        const struct dt_point *p = &m->series.v[i];
+        if (!isfinite(p->value) || (n > 0 && p->step <= step[n - 1]))
+            continue;
+        step[n] = p->step;
+        value[n] = p->value;
+        time[n++] = p->t;
+    }
+    return (struct dt_curve){step, value, time, n};
+}
+
+static bool may_be_stopped(const struct dt_trial *t)
+{
+    return t->state == DT_TRIAL_STARTED && !t->pruned && !t->cancelling && isnan(t->t_target);
+}
+
+int dt_study_hopeless(const struct dt_study *s, char **why)
+{
+    const struct dt_pruner *p = &s->spec->pruner;
+    bool any = false;
+    int id = 0;
+    for (size_t i = 0; i < s->n && !any; i++)
+        any = may_be_stopped(&s->trials[i]);
+    if (p->rule == DT_PRUNE_NONE || !any)
+        return 0;
+    struct dt_curve *curves = dt_xcalloc(s->n, sizeof(*curves));
+    for (size_t i = 0; i < s->n; i++)
+        curves[i] = curve_of(s, &s->trials[i]);
+    for (size_t i = 0; i < s->n && !id; i++) {
+        if (!may_be_stopped(&s->trials[i]))
+            continue;
+        *why = dt_prune_check(p, curves, s->n, i, s->spec->maximize);
+        id = *why ? s->trials[i].id : 0;
+    }
+    for (size_t i = 0; i < s->n; i++)
+        free((double *)curves[i].step);
+    free(curves);
+    return id;
+}
