@@ -485,6 +485,36 @@ static void measuring_again_waits_for_room_and_the_study_for_it(void **state)
     done(&f);
 }
 
+static void a_trial_that_promises_too_little_is_stopped(void **state)
+{
+    struct fixture f = study("\"objective\": {\"metric\": \"loss\", \"goal\": \"minimize\"}, \"search\": "
+                             "{\"algorithm\": \"grid\", \"parallel\": 2, \"early_stop\": \"asha\"}",
+                             true);
+    (void)state;
+    go(&f);
+    started(&f, 1);
+    started(&f, 2);
+    metric(&f, 1, "loss", 1);
+    expect(&f, "wait");
+    f.now += 1;
+    metric(&f, 2, "loss", 2);
+    expect(&f, "prune 2: at step 1 1 of 1 others were better; one in 3 goes on");
+    struct dt_event ev = event(DT_EVENT_PRUNED, 2);
+    ev.text = dt_xstrdup("at step 1");
+    apply(&f, ev);
+    expect(&f, "cancel 2");
+    dt_study_trial(f.s, 2)->cancelling = true;
+    expect(&f, "wait");
+    ended(&f, 2, DT_CAUSE_CANCELLED, 3);
+    assert_true(trial(&f, 2)->status == DT_STATUS_PRUNED && trial(&f, 2)->value == 2);
+    assert_string_equal(trial(&f, 2)->text, "at step 1");
+    assert_int_equal(f.s->nfinished, 1);
+    assert_null(dt_study_best(f.s)); /* it is no candidate */
+    go(&f);
+    assert_int_equal(f.s->n, 3);
+    done(&f);
+}
+
 static void node_hours_are_counted_while_trials_run(void **state)
 {
     struct fixture f =
@@ -906,6 +936,7 @@ int main(void)
         cmocka_unit_test(what_may_be_recommended_is_measured_again),
         cmocka_unit_test(the_last_configurations_are_kept_for_measuring_again),
         cmocka_unit_test(measuring_again_waits_for_room_and_the_study_for_it),
+        cmocka_unit_test(a_trial_that_promises_too_little_is_stopped),
         cmocka_unit_test(node_hours_are_counted_while_trials_run),
         cmocka_unit_test(the_last_trials_are_waited_for),
         cmocka_unit_test(the_maximum_holds_where_nothing_was_learnt),
