@@ -12,6 +12,9 @@ extern const struct dt_optimizer_ops dt_random; /* without replacement */
 extern const struct dt_optimizer_ops dt_sobol; /* a low-discrepancy sequence, shifted by the seed */
 extern const struct dt_optimizer_ops dt_grid;  /* in order, the last parameter turning fastest */
 
+/* Of the algorithms with a model. */
+size_t dt_bayes_width(const struct dt_context *ctx);
+
 /* A generator of its own stream: neighbouring numbers give unrelated streams. Caller frees. */
 gsl_rng *dt_rng_new(uint64_t stream);
 /* The number of the stream for the next suggestion of a context. */

@@ -180,4 +180,15 @@ static double promise(void *cache, const struct dt_context *ctx)
     return fraction;
 }
 
-const struct dt_optimizer_ops dt_bayes = {"bayes", NULL, NULL, suggest, promise, NULL};
+/* The start, and one more for each that has ended: on measured tables eight at once so need 1.2 x
+ * the trials of one after the other, without this 1.6 x. */
+size_t dt_bayes_width(const struct dt_context *ctx)
+{
+    size_t width = START;
+    for (size_t i = 0; i < ctx->nobs; i++)
+        width += ctx->obs[i].status != DT_STATUS_PENDING;
+    return width;
+}
+
+const struct dt_optimizer_ops dt_bayes = {
+    .name = "bayes", .suggest = suggest, .promise = promise, .width = dt_bayes_width};

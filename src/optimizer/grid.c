@@ -52,4 +52,4 @@ static int suggest(void *cache, const struct dt_context *ctx, double *x, struct 
     return 0;
 }
 
-const struct dt_optimizer_ops dt_grid = {"grid", NULL, NULL, suggest, NULL, NULL};
+const struct dt_optimizer_ops dt_grid = {.name = "grid", .suggest = suggest};

@@ -101,4 +101,8 @@ static double promise(void *cache, const struct dt_context *ctx)
     return dt_bayes.promise(cache, ctx);
 }
 
-const struct dt_optimizer_ops dt_joint = {"joint", NULL, NULL, suggest, promise, fastest};
+const struct dt_optimizer_ops dt_joint = {.name = "joint",
+                                          .suggest = suggest,
+                                          .promise = promise,
+                                          .width = dt_bayes_width,
+                                          .fastest = fastest};

@@ -41,6 +41,11 @@ double dt_optimizer_promise(struct dt_optimizer *o, const struct dt_context *ctx
     return o->ops->promise ? o->ops->promise(o->cache, ctx) : 0;
 }
 
+size_t dt_optimizer_width(struct dt_optimizer *o, const struct dt_context *ctx)
+{
+    return o->ops->width ? o->ops->width(ctx) : SIZE_MAX;
+}
+
 bool dt_optimizer_fastest(struct dt_optimizer *o, const struct dt_context *ctx, double *x)
 {
     return o->ops->fastest && o->ops->fastest(ctx, x);

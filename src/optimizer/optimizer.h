@@ -49,6 +49,8 @@ struct dt_optimizer_ops {
     int (*suggest)(void *cache, const struct dt_context *ctx, double *x, struct dt_error *e);
     /* See dt_optimizer_promise(); NULL where there is no model. */
     double (*promise)(void *cache, const struct dt_context *ctx);
+    /* See dt_optimizer_width(); NULL: any number. */
+    size_t (*width)(const struct dt_context *ctx);
     /* See dt_optimizer_fastest(); NULL where paces are not looked at. */
     bool (*fastest)(const struct dt_context *ctx, double *x);
 };
@@ -61,6 +63,8 @@ int dt_optimizer_suggest(struct dt_optimizer *o, const struct dt_context *ctx, d
 /* The improvement, as a fraction of the best value, that is expected of the best configuration that was not
  * tried; 0 where the algorithm has no idea. */
 double dt_optimizer_promise(struct dt_optimizer *o, const struct dt_context *ctx);
+/* How many trials at once are of use: one that is asked for before others have ended does not learn from them. */
+size_t dt_optimizer_width(struct dt_optimizer *o, const struct dt_context *ctx);
 /* Replaces the DT configuration in x by the one that is expected to work fastest with its hyperparameters, tried or
  * not. False, and x as it was, where that is not known. */
 bool dt_optimizer_fastest(struct dt_optimizer *o, const struct dt_context *ctx, double *x);

@@ -68,4 +68,5 @@ static int suggest(void *cache, const struct dt_context *ctx, double *x, struct 
     return 0;
 }
 
-const struct dt_optimizer_ops dt_random = {"random", create, destroy, suggest, NULL, NULL};
+const struct dt_optimizer_ops dt_random = {
+    .name = "random", .create = create, .destroy = destroy, .suggest = suggest};

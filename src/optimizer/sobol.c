@@ -98,4 +98,4 @@ static int suggest(void *cache, const struct dt_context *ctx, double *x, struct 
     return rc;
 }
 
-const struct dt_optimizer_ops dt_sobol = {"sobol", NULL, NULL, suggest, NULL, NULL};
+const struct dt_optimizer_ops dt_sobol = {.name = "sobol", .suggest = suggest};

@@ -157,6 +157,15 @@ static bool cancel_done(const struct dt_study *s, struct dt_action *a)
     return false;
 }
 
+static size_t width(const struct dt_study *s)
+{
+    struct dt_observation *o;
+    struct dt_context ctx = dt_study_context(s, &o);
+    size_t n = dt_optimizer_width(s->optimizer, &ctx);
+    free(o);
+    return n;
+}
+
 /* Submits what is due; returns how many of the places for trials are taken. */
 static size_t submit_due(const struct dt_study *s, double now, struct dt_action *a)
 {
@@ -218,7 +227,7 @@ int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct 
         return 0;
     }
     size_t taken = submit_due(s, now, a);
-    if (a->kind != DT_ACTION_NONE || taken >= s->parallel)
+    if (a->kind != DT_ACTION_NONE || taken >= s->parallel || (taken > 0 && taken >= width(s)))
         return 0;
     char *settled = s->n ? why_settled(s) : NULL;
     int rc = decide_next(s, taken, settled, now, a, e);

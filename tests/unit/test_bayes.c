@@ -385,6 +385,27 @@ static void pending_trials_count(void **state)
     dt_space_free(space);
 }
 
+static void few_trials_at_once_are_of_use_at_the_start(void **state)
+{
+    struct dt_space *space = roles();
+    struct study s = begin(space, "bayes", 1, 10), r = begin(space, "random", 1, 1);
+    struct dt_context ctx = context(&s);
+    (void)state;
+    assert_int_equal(dt_optimizer_width(s.optimizer, &ctx), 3);
+    assert_true(dt_optimizer_width(r.optimizer, &ctx) > 1000000); /* it learns nothing anyway */
+    for (int i = 0; i < 3; i++)
+        ask(&s);
+    ctx = context(&s);
+    assert_int_equal(dt_optimizer_width(s.optimizer, &ctx), 3);
+    tell(&s, 0, DT_STATUS_OK, 1);
+    tell(&s, 1, DT_STATUS_FAILED, NAN);
+    ctx = context(&s);
+    assert_int_equal(dt_optimizer_width(s.optimizer, &ctx), 5);
+    end(&s);
+    end(&r);
+    dt_space_free(space);
+}
+
 static void odd_values_do_no_harm(void **state)
 {
     struct dt_space *space = roles();
@@ -576,6 +597,7 @@ int main(void)
         cmocka_unit_test(quality_is_learnt_from_what_was_poor),
         cmocka_unit_test(pace_teaches_the_dt_configuration_and_quality_the_rest),
         cmocka_unit_test(the_promise_falls_as_the_search_goes_on),
+        cmocka_unit_test(few_trials_at_once_are_of_use_at_the_start),
         cmocka_unit_test(odd_values_do_no_harm),
         cmocka_unit_test(many_observations_are_no_trouble),
     };
