@@ -26,6 +26,7 @@ static const struct dt_option_entry dt_option_table[] = {
      "stop when the best improved by no more than PCT % over the last WINDOW configurations (default 2:5)"},
     {"dt-parallel", "N", DT_ARG_REQUIRED, "trials that may be in the queue at once (default 1)"},
     {"dt-deadline", "TIME", DT_ARG_REQUIRED, "end the study after this time (Slurm's time format)"},
+    {"dt-repeats", "N", DT_ARG_REQUIRED, "measure what may be recommended again, by at most N trials (default 8)"},
     {"dt-max-node-hours", "HOURS", DT_ARG_REQUIRED, "end the study when its trials have taken so many node-hours"},
     {"dt-layout", "LAYOUT", DT_ARG_REQUIRED, "auto (default), het or packed"},
     {"dt-dry-run", 0, DT_ARG_NONE, "print the search space and the first trials' scripts, submit nothing"},

@@ -245,6 +245,14 @@ static int put_min_improve(struct json_object *doc, const char *text, struct dt_
     return colon ? put_count(doc, "window", colon + 1, e) : 0;
 }
 
+static int put_repeats(struct json_object *doc, const char *text, struct dt_error *e)
+{
+    int64_t n;
+    if (dt_parse_int64(text, &n) < 0 || n < 0 || n > 1000000)
+        return dt_fail(e, "\"%s\": a whole number between 0 and 1000000 is needed", text);
+    return put(doc, "search", "repeats", json_object_new_int64(n), e);
+}
+
 static int put_hours(struct json_object *doc, const char *text, struct dt_error *e)
 {
     double hours;
@@ -310,6 +318,8 @@ static int put_option(struct json_object *doc, const struct dt_option *o, const 
         return put_target(doc, v, e);
     if (strcmp(name, "dt-max-configs") == 0)
         return put_count(doc, "max_configs", v, e);
+    if (strcmp(name, "dt-repeats") == 0)
+        return put_repeats(doc, v, e);
     if (strcmp(name, "dt-parallel") == 0)
         return put_count(doc, "parallel", v, e);
     if (strcmp(name, "dt-min-improve") == 0)

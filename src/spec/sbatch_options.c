@@ -202,6 +202,7 @@ const struct dt_sbatch_option dt_sbatch_options[] = {
     {"dt-min-improve", 0, NEED, NULL, DT_OPT_DT, 0, 0, 0},
     {"dt-parallel", 0, NEED, NULL, DT_OPT_DT, 0, 0, 0},
     {"dt-deadline", 0, NEED, NULL, DT_OPT_DT, 0, 0, 0},
+    {"dt-repeats", 0, NEED, NULL, DT_OPT_DT, 0, 0, 0},
     {"dt-max-node-hours", 0, NEED, NULL, DT_OPT_DT, 0, 0, 0},
     {"dt-layout", 0, NEED, NULL, DT_OPT_DT, 0, 0, 0},
     {"dt-dry-run", 0, NONE, NULL, DT_OPT_DT, 0, 0, 0},

@@ -95,7 +95,7 @@ static size_t repeats_in_a_row(const struct dt_study *s)
 /* One more measurement of what may be recommended, where that is of use. */
 static bool create_repeat(const struct dt_study *s, struct dt_action *a)
 {
-    if (repeats_in_a_row(s) >= s->spec->repeats)
+    if (repeats_in_a_row(s) >= s->repeats)
         return false;
     struct dt_observation *o;
     struct dt_context ctx = dt_study_context(s, &o);
@@ -123,7 +123,7 @@ static bool repeat_open(const struct dt_study *s)
 static bool near_the_end(const struct dt_study *s)
 {
     size_t kept = s->stopping.max_configs / 5;
-    kept = kept < s->spec->repeats ? kept : s->spec->repeats;
+    kept = kept < s->repeats ? kept : s->repeats;
     return s->n + kept >= s->stopping.max_configs;
 }
 

@@ -28,6 +28,7 @@ struct dt_study *dt_study_new(const struct dt_spec *spec, const struct dt_space 
     s->spec = spec;
     s->space = space;
     s->parallel = spec->parallel;
+    s->repeats = spec->repeats;
     s->t_start = NAN;
     s->stopping = (struct dt_stopping){
         .max_configs = spec->max_configs,
@@ -349,6 +350,7 @@ static void apply_resumed(struct dt_study *s, const struct dt_event *ev)
     st->min_configs = (size_t)dt_json_int(ev->config, "min_configs", (int64_t)st->min_configs);
     st->window = (size_t)dt_json_int(ev->config, "window", (int64_t)st->window);
     s->parallel = (size_t)dt_json_int(ev->config, "parallel", (int64_t)s->parallel);
+    s->repeats = (size_t)dt_json_int(ev->config, "repeats", (int64_t)s->repeats);
     st->max_node_hours = dt_json_num(ev->config, "max_node_hours", st->max_node_hours);
     if (dt_json_get(ev->config, "min_improve"))
         st->min_improve = dt_json_num(ev->config, "min_improve", 0) / 100;

@@ -140,7 +140,7 @@ struct dt_study {
     const struct dt_space *space;
     struct dt_optimizer *optimizer;
     struct dt_stopping stopping;
-    size_t parallel;
+    size_t parallel, repeats;
     double *submitted; /* the configuration as submitted, or NULL: then there is no such trial */
     struct dt_trial *trials;
     size_t n;

@@ -127,7 +127,7 @@ refused() {
 @test "sbatch --help shows the options" {
     sbatch --help >help
     for option in --dt-tune=SPEC.json --dt-ps=RANGE --dt-workers= --dt-param= --dt-objective= --dt-target= \
-        --dt-max-configs= --dt-min-improve= --dt-parallel= --dt-deadline= --dt-layout= --dt-dry-run --dt-resume= --dt-apply=STUDY; do
+        --dt-max-configs= --dt-min-improve= --dt-parallel= --dt-deadline= --dt-repeats= --dt-max-node-hours= --dt-layout= --dt-dry-run --dt-resume= --dt-apply=STUDY; do
         grep -Eq -- "^ +$option" help
     done
 }

@@ -42,7 +42,7 @@ END
 #
 # study [OPTION...] SCRIPT...: submits a study of three configurations; sets id.
 study() {
-    id=$(sbatch --parsable --output=study.out --dt-tune --dt-max-configs=3 "$@")
+    id=$(sbatch --parsable --output=study.out --dt-tune --dt-max-configs=3 --dt-repeats=0 "$@")
 }
 
 finish() {

@@ -218,9 +218,10 @@ unblock() {
         [ ! -e begun ]
     }
     starting() {
-        start . 0.3
+        start . held
         soon 10 is_state "$job" RUNNING
         cancelled
+        touch released
         if [ -e "$dir/journal.jsonl" ]; then
             resume
             whole
@@ -247,9 +248,10 @@ unblock() {
         printf '#!/bin/sh\n%s\n' "$1" >bin/sbatch
         chmod +x bin/sbatch
         here=$PWD
-        PATH=$PWD/bin:$PATH SUBMIT=dt-sbatch start study 0.3
+        PATH=$PWD/bin:$PATH SUBMIT=dt-sbatch start study held
         soon 10 test -e "$here/mark"
         cancelled
+        touch released
     }
     slow_before() {
         slow 'case "$*" in *trials*) touch '"$PWD"'/mark; sleep 5 ;; esac; exec '"$real"' "$@"'
@@ -299,9 +301,10 @@ unblock() {
 
 @test "scancel of the tuning job while trials run" {
     just_started() {
-        start . 0.5
+        start . held
         soon 10 event started
         cancelled
+        touch released
         resume
         whole
     }
@@ -347,9 +350,10 @@ unblock() {
         [ "$(wc -l <over)" -le 5 ]
     }
     between() {
-        start . 0.3
+        start . "0.3 held"
         soon 10 event ended
         cancelled
+        touch released
         resume
         whole
     }

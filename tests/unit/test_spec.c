@@ -535,9 +535,9 @@ static void options_become_sections_of_the_document(void **state)
         {WORDS("dt-target=acc>=0.9"), "{\"target\":{\"metric\":\"acc\",\"at_least\":0.9}}"},
         {WORDS("dt-target=loss<=1e-3"), "{\"target\":{\"metric\":\"loss\",\"at_most\":1e-3}}"},
         {WORDS("dt-max-configs=9", "dt-parallel=2", "dt-min-improve=2:5", "dt-deadline=1-12",
-               "dt-max-node-hours=2.5", "dt-layout=packed"),
+               "dt-repeats=0", "dt-max-node-hours=2.5", "dt-layout=packed"),
          "{\"search\":{\"max_configs\":9,\"parallel\":2,\"min_improve\":2,\"window\":5,"
-         "\"deadline\":\"1-12\",\"max_node_hours\":2.5},\"layout\":\"packed\"}"},
+         "\"deadline\":\"1-12\",\"repeats\":0,\"max_node_hours\":2.5},\"layout\":\"packed\"}"},
         {WORDS("dt-min-improve=0.5%"), "{\"search\":{\"min_improve\":0.5}}"},
         {WORDS("dt-dry-run", "ntasks=4", "partition=main"), "{}"},
     };

@@ -665,14 +665,14 @@ static void a_resumed_study_takes_new_limits(void **state)
     expect(&f, "stop: maximum of configurations: 2 of 2 were tried");
     struct dt_event ev = event(DT_EVENT_RESUMED, 0);
     ev.config =
-        dt_json_parse("{\"max_configs\": 6, \"min_configs\": 2, \"window\": 3, \"parallel\": 2, "
+        dt_json_parse("{\"max_configs\": 6, \"min_configs\": 2, \"window\": 3, \"parallel\": 2, \"repeats\": 1, "
                       "\"min_improve\": 5, \"deadline\": \"1:00:00\"}",
                       "limits", NULL);
     apply(&f, ev);
     assert_true(f.s->stopping.max_configs == 6 && f.s->stopping.min_configs == 2 &&
                 f.s->stopping.window == 3);
     assert_true(f.s->parallel == 2 && f.s->stopping.min_improve == 0.05 &&
-                f.s->stopping.deadline == 3600);
+                f.s->stopping.deadline == 3600 && f.s->repeats == 1);
     go(&f);
     assert_int_equal(f.s->n, 4);
     done(&f);
