@@ -32,7 +32,7 @@ libdt_a_SOURCES += \
 	src/stopping/stopping.h src/stopping/stopping.c src/stopping/prune.h src/stopping/prune.c
 
 libdt_a_SOURCES += \
-	src/tuner/tuner.h src/tuner/event.c src/tuner/study.c src/tuner/series.c src/tuner/decide.c src/tuner/early.c src/tuner/journal.c \
+	src/tuner/tuner.h src/tuner/event.c src/tuner/study.c src/tuner/series.c src/tuner/ask.c src/tuner/decide.c src/tuner/early.c src/tuner/journal.c \
 	src/tuner/run.c src/tuner/setup.h src/tuner/setup.c
 
 libdt_a_SOURCES += \
@@ -44,7 +44,9 @@ libdt_a_SOURCES += \
 	src/history/history.h src/history/workload.c src/history/history.c src/history/apply.c \
 	src/history/past.c
 
-libdt_a_SOURCES += src/report/report.h src/report/text.c src/report/data.c src/report/record.c
+libdt_a_SOURCES += src/serve/serve.h src/serve/protocol.c src/serve/lines.h src/serve/lines.c
+
+libdt_a_SOURCES += src/report/report.h src/report/text.c src/report/front.c src/report/data.c src/report/record.c
 
 libdt_a_SOURCES += \
 	src/spec/submission.h src/spec/submission_private.h src/spec/submission.c \

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,20 +118,6 @@ static int submit_tuning_job(const struct dt_setup *s, struct dt_error *e)
     return rc;
 }
 
-static int run_here(struct dt_setup *s)
-{
-    struct utsname host; /* in the name, as process ids are the same on many hosts */
-    uname(&host);
-    char *name = dt_xasprintf("%s-%ld", host.nodename, (long)getpid()), *cwd = getcwd(NULL, 0);
-    char *dir =
-        s->resume ? dt_xstrdup(s->resume) : dt_xasprintf("%s/dt-tune-%s", cwd ? cwd : ".", name);
-    int rc = run_study(s, name, dir, 0);
-    free(name);
-    free(cwd);
-    free(dir);
-    return rc;
-}
-
 static int submit_config(const struct dt_setup *s, struct dt_error *e)
 {
     struct dt_strv argv = DT_STRV_INIT;
@@ -209,7 +194,7 @@ static int submit(char **argv, const char *sbatch, struct dt_error *e)
     if (!s)
         return -1;
     if (tune && here && !dry)
-        return run_here(s);
+        return run_study_here(s, -1);
     int rc = -1;
     if (dry)
         rc = print_dry_run(s, e);

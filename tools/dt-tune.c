@@ -13,6 +13,7 @@ static const struct {
     {"history", cmd_history, "what earlier studies have found"},
     {"metric", cmd_metric, "report metrics from inside a trial: dt-tune metric loss=0.3 step=100"},
     {"report", cmd_report, "the report of a study: text, JSON or CSV"},
+    {"serve", cmd_serve, "run the trials that another program asks for, on this host"},
     {"simulate", cmd_simulate, "the whole tuner on a measured table"},
     {"suggest", cmd_suggest, "the next configurations, given observations"},
     {"prepare", cmd_prepare, "(started by sbatch) check a submission"},

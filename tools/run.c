@@ -63,7 +63,7 @@ int cmd_run(int argc, char **argv)
     char *cwd = getcwd(NULL, 0);
     char *dir =
         s->resume ? dt_xstrdup(s->resume) : dt_xasprintf("%s/dt-tune-%s", cwd ? cwd : ".", job);
-    int rc = run_study(s, job, dir, (uint32_t)strtoul(job, NULL, 10));
+    int rc = run_study(s, job, dir, (uint32_t)strtoul(job, NULL, 10), -1);
     free(cwd);
     free(dir);
     return rc;

@@ -161,7 +161,7 @@ static void on_event(void *arg, const struct dt_study *s, const struct dt_event 
 static int simulate_one(struct simulation *m, uint64_t seed, struct dt_error *e)
 {
     static const volatile int stop;
-    struct dt_reporter reporter = {on_event, m};
+    struct dt_reporter reporter = {.event = on_event, .arg = m};
     struct result *r = m->r = &m->results[m->n++];
     *r = (struct result){.seed = seed, .value = NAN, .observed = NAN, .gap = INFINITY};
     r->history = json_object_new_array();

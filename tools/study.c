@@ -1,7 +1,8 @@
-/* Running a study to its report: what `dt-tune run` and `dt-sbatch --here` have in common. */
+/* Running a study to its report: what `dt-tune run`, `dt-tune serve` and `dt-sbatch --here` have in common. */
 #include "backend/backend.h"
 #include "history/history.h"
 #include "report/report.h"
+#include "serve/serve.h"
 #include "tools/tools.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 static volatile int told_to_end; /* the signal, 0 while there is none */
@@ -26,6 +28,11 @@ static void on_signal(int sig)
     errno = saved;
 }
 
+static void on_lost_reader(int sig)
+{
+    (void)sig;
+}
+
 static int catch_signals(struct dt_error *e)
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
@@ -34,6 +41,10 @@ static int catch_signals(struct dt_error *e)
         return dt_fail(e, "pipe: %s", strerror(errno));
     for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
         sigaction(signals[i], &sa, NULL);
+    /* whoever read our words may be gone, and the study is not over for that; a handler, unlike
+     * ignoring, is not inherited by what we start */
+    sa.sa_handler = on_lost_reader;
+    sigaction(SIGPIPE, &sa, NULL);
     return 0;
 }
 
@@ -80,6 +91,19 @@ static char *first_script(const char *dir, const char *now)
     return text ? text : dt_xstrdup(now);
 }
 
+/* Whether a study can go on in this way. */
+static int check_who_asks(const struct dt_setup *stored, const struct dt_setup *now,
+                          const char *dir, struct dt_error *e)
+{
+    if (stored->external == now->external)
+        return 0;
+    if (stored->external)
+        return dt_fail(e, "another program chooses the hyperparameters of this study: go on with it "
+                          "by dt-tune serve --dt-resume=%s", dir);
+    return dt_fail(e, "this study chooses the hyperparameters itself: go on with it by --dt-tune "
+                      "--dt-resume=%s", dir);
+}
+
 /* One record of an existing journal: the first holds the study itself, the others are events. */
 static int on_record(void *arg, struct json_object *record, struct dt_error *e)
 {
@@ -90,6 +114,10 @@ static int on_record(void *arg, struct json_object *record, struct dt_error *e)
         bool usable = doc && check_same(o, doc, script, e) == 0;
         struct dt_setup *stored = usable ? dt_setup_from_json(doc, script, e) : NULL;
         free(script);
+        if (stored && check_who_asks(stored, *o->setup, o->dir, e) < 0) {
+            dt_setup_free(stored);
+            return -1;
+        }
         if (!stored)
             return doc ? -1 : dt_fail(e, "it does not begin with a study");
         free(*o->name);
@@ -114,9 +142,37 @@ static int on_record(void *arg, struct json_object *record, struct dt_error *e)
  */
 #define LOCK_TRIES 15
 
+static int ignore_record(void *arg, struct json_object *record, struct dt_error *e)
+{
+    (void)arg;
+    (void)record;
+    (void)e;
+    return 0;
+}
+
+/* One whose caller is gone still finishes what runs; the next is to see how that ended. */
+static void wait_for_last_caller(const char *path)
+{
+    fprintf(stderr, "dt-tune: another dt-tune serve still finishes trials of this study; waiting\n");
+    while (!told_to_end) {
+        struct dt_error e = DT_ERROR_INIT;
+        struct dt_journal *j = dt_journal_open(path, ignore_record, NULL, &e);
+        bool busy = !j && errno == EWOULDBLOCK;
+        dt_journal_close(j);
+        dt_error_clear(&e);
+        if (!busy)
+            break;
+        sleep(1);
+    }
+}
+
 static struct dt_journal *open_journal(const char *path, struct opening *o, struct dt_error *e)
 {
     struct dt_journal *j = dt_journal_open(path, on_record, o, e);
+    if (!j && errno == EWOULDBLOCK && (*o->setup)->external) {
+        wait_for_last_caller(path);
+        return dt_journal_open(path, on_record, o, e);
+    }
     for (int i = 0; i < LOCK_TRIES && !j && errno == EWOULDBLOCK && !(*o->setup)->resume; i++) {
         sleep(1);
         j = dt_journal_open(path, on_record, o, e);
@@ -215,12 +271,14 @@ static char *best_command(const char *dir, const struct dt_setup *s)
 }
 
 /* The study's script has to be named, but is not read: the study has its own. */
-static void print_how_to_resume(const char *dir, bool here)
+static void print_how_to_resume(const char *dir, bool here, bool external)
 {
+    const char *how = external ? "dt-tune serve"
+                      : here   ? "dt-sbatch --here --dt-tune"
+                               : "sbatch --dt-tune";
     char *script = dt_xasprintf("%s/script", dir), *folder = command_text(dir, NULL);
     char *file = command_text(script, NULL);
-    printf("go on with: %s --dt-tune --dt-resume=%s %s\n", here ? "dt-sbatch --here" : "sbatch",
-           folder, file);
+    printf("go on with: %s --dt-resume=%s %s\n", how, folder, file);
     free(script);
     free(folder);
     free(file);
@@ -245,14 +303,39 @@ static void keep_history(const struct dt_setup *s, const struct dt_study *study,
     dt_error_clear(&e);
 }
 
+/* Who is told of what happens: people, and the program that asks for trials, if any. */
 static void on_event(void *arg, const struct dt_study *s, const struct dt_event *ev)
 {
-    dt_report_event(arg, s, ev);
+    dt_report_event(stdout, s, ev);
+    if (arg)
+        dt_serve_event(arg, s, ev);
+}
+
+static int on_request(void *arg, struct dt_study *s, struct dt_event *ev)
+{
+    return dt_serve_request(arg, s, ev);
+}
+
+/* What else only stood on standard error. */
+static void write_report(const char *dir, const struct dt_setup *s, const struct dt_study *study,
+                         const char *name, const char *best)
+{
+    char *path = dt_xasprintf("%s/report.txt", dir);
+    FILE *f = fopen(path, "we");
+    if (f) {
+        dt_report_intro(f, s, study, name, dir);
+        dt_report_trials(f, study);
+        dt_report_final(f, study, best);
+        fclose(f);
+    } else {
+        printf("warning: %s: %s\n", path, strerror(errno));
+    }
+    free(path);
 }
 
 static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journal *j,
                     const char *name, const char *dir, uint32_t tuner_job,
-                    struct json_object *limits, struct dt_error *e)
+                    struct json_object *limits, struct dt_serve *serve, struct dt_error *e)
 {
     char *launch = sibling("dt-launch", e);
     struct dt_slurm_config config = {.submission = s->submission,
@@ -267,7 +350,10 @@ static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journa
                                      .tuner_job = tuner_job,
                                      .wake_fd = wake_pipe[0]};
     struct dt_backend *b = launch ? dt_backend_slurm(&config) : NULL;
-    struct dt_reporter reporter = {on_event, stdout};
+    struct dt_reporter reporter = {
+        .event = on_event, .arg = serve, .request = serve ? on_request : NULL};
+    if (serve)
+        dt_serve_hello(serve, dir);
     dt_report_intro(stdout, s, study, name, dir);
     int rc = b ? dt_study_run(study, b, j, &reporter, limits, &told_to_end, e) : -1;
     if (rc >= 0 && write_best(dir, s, study, e) < 0)
@@ -275,7 +361,9 @@ static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journa
     char *best = best_command(dir, s);
     dt_report_final(stdout, study, rc >= 0 ? best : NULL);
     if (rc == 1)
-        print_how_to_resume(dir, tuner_job == 0);
+        print_how_to_resume(dir, tuner_job == 0, s->external);
+    if (serve)
+        write_report(dir, s, study, name, rc >= 0 ? best : NULL);
     keep_history(s, study, name, dir);
     free(best);
     dt_backend_free(b);
@@ -283,7 +371,21 @@ static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journa
     return rc;
 }
 
-int run_study(struct dt_setup *s, const char *study_name, const char *dir, uint32_t tuner_job)
+/* How long the last answers wait for somebody who reads, in seconds. */
+#define PATIENCE 30
+#define HURRY 1 /* where a signal has ended the study */
+
+static void end_serve(struct dt_serve *serve, const struct dt_study *study, const char *error)
+{
+    if (!serve)
+        return;
+    dt_serve_finish(serve, study, error);
+    bool told = told_to_end != 0;
+    dt_serve_free(serve, told ? HURRY : PATIENCE, told ? NULL : &told_to_end);
+}
+
+int run_study(struct dt_setup *s, const char *study_name, const char *dir, uint32_t tuner_job,
+              int answers)
 {
     struct dt_error e = DT_ERROR_INIT;
     char *path = dt_xasprintf("%s/journal.jsonl", dir), *name = dt_xstrdup(study_name);
@@ -291,6 +393,9 @@ int run_study(struct dt_setup *s, const char *study_name, const char *dir, uint3
     struct opening o = {.setup = &s, .name = &name, .dir = dir, .fresh = true};
     bool resumed = s->resume != NULL;
     int rc = catch_signals(&e) == 0 ? dt_mkdirs(dir, &e) : -1;
+    struct dt_serve *serve = NULL;
+    if (rc == 0 && answers >= 0)
+        rc = (serve = dt_serve_new(STDIN_FILENO, answers, wake_pipe[1], &e)) ? 0 : -1;
     struct dt_journal *j = rc == 0 ? open_journal(path, &o, &e) : NULL;
     rc = j && write_tuner(dir, tuner_job, &e) == 0 && (!resumed || enter_study(dir, &e) == 0) ? 0
                                                                                               : -1;
@@ -299,10 +404,11 @@ int run_study(struct dt_setup *s, const char *study_name, const char *dir, uint3
         o.s = rc == 0 ? dt_study_new(s->spec, s->space, s->submitted, &e) : NULL;
     }
     if (rc == 0 && o.s)
-        rc = run_open(s, o.s, j, name, dir, tuner_job, limits, &e);
+        rc = run_open(s, o.s, j, name, dir, tuner_job, limits, serve, &e);
     else
         rc = -1;
-    bool found = o.s && dt_study_best(o.s);
+    bool found = o.s && (dt_study_best(o.s) || (s->external && o.s->n == 0));
+    end_serve(serve, o.s, rc < 0 ? e.text : NULL);
     dt_study_free(o.s);
     dt_journal_close(j);
     dt_setup_free(s);
@@ -312,4 +418,18 @@ int run_study(struct dt_setup *s, const char *study_name, const char *dir, uint3
     if (rc < 0)
         return fail_with(&e, EXIT_WORK_FAILED);
     return rc == 0 && found ? EXIT_DONE : EXIT_WORK_FAILED;
+}
+
+int run_study_here(struct dt_setup *s, int answers)
+{
+    struct utsname host; /* in the name, as process ids are the same on many hosts */
+    uname(&host);
+    char *name = dt_xasprintf("%s-%ld", host.nodename, (long)getpid()), *cwd = getcwd(NULL, 0);
+    char *dir =
+        s->resume ? dt_xstrdup(s->resume) : dt_xasprintf("%s/dt-tune-%s", cwd ? cwd : ".", name);
+    int rc = run_study(s, name, dir, 0, answers);
+    free(name);
+    free(cwd);
+    free(dir);
+    return rc;
 }

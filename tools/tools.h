@@ -17,6 +17,7 @@ int cmd_metric(int argc, char **argv);
 int cmd_prepare(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_run(int argc, char **argv);
+int cmd_serve(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
 int cmd_suggest(int argc, char **argv);
 
@@ -39,8 +40,11 @@ int exec_config(const struct dt_setup *s, struct dt_error *e);
 /* Prints the space and the scripts of the first trials: --dt-dry-run. */
 int print_dry_run(const struct dt_setup *s, struct dt_error *e);
 /* Runs a study to its report. `study`: its name; `dir`: its absolute folder; `tuner_job`: 0 in the foreground.
- * Takes the setup over. Returns an exit code. */
-int run_study(struct dt_setup *s, const char *study, const char *dir, uint32_t tuner_job);
+ * `answers`: where the program that asks for trials on standard input reads, in a study whose hyperparameters it chooses;
+ * else -1. Takes the setup over. Returns an exit code. */
+int run_study(struct dt_setup *s, const char *study, const char *dir, uint32_t tuner_job, int answers);
+/* The same in the foreground, in a folder of this process or of the study to resume. */
+int run_study_here(struct dt_setup *s, int answers);
 /* PATH and the arguments of the submission, as one types them in a shell. Caller frees. */
 char *command_text(const char *path, const struct dt_submission *s);
 /* "ps=1 workers=4 opt=adam", "-" where it is no configuration. Caller frees. */

@@ -419,7 +419,8 @@ class Progress:
         rate = (samples - self.samples) / max(now - self.time, 1e-9)
         if self.loss_count:
             self.last_loss = self.loss_sum / self.loss_count
-        metrics = {"step": step, "time": time.time()}
+        # epochs tell how far it is whatever the batch size; dt-tune compares trials by them
+        metrics = {"step": step, "epoch": round(samples / len(self.data), 4), "time": time.time()}
         text = f"step {step}"
         for name, value, form in (
             ("loss", self.last_loss, " loss {:.4f}"),

@@ -11,6 +11,7 @@ extern const struct dt_optimizer_ops dt_joint;  /* quality teaches hyperparamete
 extern const struct dt_optimizer_ops dt_random; /* without replacement */
 extern const struct dt_optimizer_ops dt_sobol; /* a low-discrepancy sequence, shifted by the seed */
 extern const struct dt_optimizer_ops dt_grid;  /* in order, the last parameter turning fastest */
+extern const struct dt_optimizer_ops dt_external; /* hyperparameters from outside, the DT configuration as in joint */
 
 /* Of the algorithms with a model. */
 size_t dt_bayes_width(const struct dt_context *ctx);

@@ -38,18 +38,24 @@ static int suggest_coarse(const struct dt_context *ctx, double *x)
 static int suggest(void *cache, const struct dt_context *ctx, double *x, struct dt_error *e)
 {
     const struct dt_space *s = ctx->space;
-    (void)cache;
+    size_t *tried = cache; /* so many points are known to be tried: that never changes */
     (void)e;
     if (!s->enumerated)
         return suggest_coarse(ctx, x);
-    for (size_t i = 0; i < s->npoints; i++) {
-        const double *p = s->points + i * s->n;
-        if (!dt_context_tried(ctx, p)) {
-            memcpy(x, p, s->n * sizeof(double));
-            return 1;
-        }
-    }
-    return 0;
+    while (*tried < s->npoints && dt_context_tried(ctx, s->points + *tried * s->n))
+        ++*tried;
+    if (*tried == s->npoints)
+        return 0;
+    memcpy(x, s->points + *tried * s->n, s->n * sizeof(double));
+    return 1;
 }
 
-const struct dt_optimizer_ops dt_grid = {.name = "grid", .suggest = suggest};
+static void *create(const struct dt_space *space, uint64_t seed)
+{
+    (void)space;
+    (void)seed;
+    return dt_xcalloc(1, sizeof(size_t));
+}
+
+const struct dt_optimizer_ops dt_grid = {
+    .name = "grid", .create = create, .destroy = free, .suggest = suggest};

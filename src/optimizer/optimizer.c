@@ -8,7 +8,7 @@ const char *const dt_status_names[] = {"pending", "ok",     "failed", "censored"
                                        "poor",    "pruned", "void"};
 
 static const struct dt_optimizer_ops *const algorithms[] = {&dt_bayes, &dt_joint, &dt_random,
-                                                            &dt_sobol, &dt_grid};
+                                                            &dt_sobol, &dt_grid,  &dt_external};
 
 struct dt_optimizer {
     const struct dt_optimizer_ops *ops;
@@ -49,6 +49,11 @@ size_t dt_optimizer_width(struct dt_optimizer *o, const struct dt_context *ctx)
 bool dt_optimizer_fastest(struct dt_optimizer *o, const struct dt_context *ctx, double *x)
 {
     return o->ops->fastest && o->ops->fastest(ctx, x);
+}
+
+bool dt_optimizer_place(struct dt_optimizer *o, const struct dt_context *ctx, double *x)
+{
+    return o->ops->place && o->ops->place(ctx, x);
 }
 
 void dt_optimizer_free(struct dt_optimizer *o)

@@ -53,9 +53,12 @@ struct dt_optimizer_ops {
     size_t (*width)(const struct dt_context *ctx);
     /* See dt_optimizer_fastest(); NULL where paces are not looked at. */
     bool (*fastest)(const struct dt_context *ctx, double *x);
+    /* See dt_optimizer_place(); NULL where hyperparameters do not come from outside. */
+    bool (*place)(const struct dt_context *ctx, double *x);
 };
 
-/* By name: "bayes", "joint", "random", "sobol", "grid". NULL, with an error, where there is none. */
+/* By name: "bayes", "joint", "random", "sobol", "grid", and "external", which suggests nothing by itself. NULL, with an
+ * error, where there is none. */
 struct dt_optimizer *dt_optimizer_new(const char *name, const struct dt_space *space, uint64_t seed,
                                       struct dt_error *e);
 int dt_optimizer_suggest(struct dt_optimizer *o, const struct dt_context *ctx, double *x,
@@ -68,6 +71,10 @@ size_t dt_optimizer_width(struct dt_optimizer *o, const struct dt_context *ctx);
 /* Replaces the DT configuration in x by the one that is expected to work fastest with its hyperparameters, tried or
  * not. False, and x as it was, where that is not known. */
 bool dt_optimizer_fastest(struct dt_optimizer *o, const struct dt_context *ctx, double *x);
+/* Gives hyperparameters that come from outside a DT configuration, both in x: at first one far from those that were
+ * tried, then the one that most promises to be faster, or where none promises much the fastest, tried or not. False, and
+ * x as it was, where no DT configuration is allowed beside them. */
+bool dt_optimizer_place(struct dt_optimizer *o, const struct dt_context *ctx, double *x);
 void dt_optimizer_free(struct dt_optimizer *o);
 
 /* Whether a configuration was tried already, or is being tried. */

@@ -7,6 +7,8 @@
 
 struct cache {
     size_t *order; /* of the points of an enumerated space */
+    size_t
+        tried; /* so many of them, from the first on, are known to be tried: that never changes */
 };
 
 static void *create(const struct dt_space *space, uint64_t seed)
@@ -56,16 +58,15 @@ static int sample(const struct dt_context *ctx, double *x, struct dt_error *e)
 static int suggest(void *cache, const struct dt_context *ctx, double *x, struct dt_error *e)
 {
     struct cache *c = cache;
-    if (!ctx->space->enumerated)
+    const struct dt_space *s = ctx->space;
+    if (!s->enumerated)
         return sample(ctx, x, e);
-    for (size_t i = 0; i < ctx->space->npoints; i++) {
-        const double *p = ctx->space->points + c->order[i] * ctx->space->n;
-        if (!dt_context_tried(ctx, p)) {
-            memcpy(x, p, ctx->space->n * sizeof(double));
-            return 1;
-        }
-    }
-    return 0;
+    while (c->tried < s->npoints && dt_context_tried(ctx, s->points + c->order[c->tried] * s->n))
+        c->tried++;
+    if (c->tried == s->npoints)
+        return 0;
+    memcpy(x, s->points + c->order[c->tried] * s->n, s->n * sizeof(double));
+    return 1;
 }
 
 const struct dt_optimizer_ops dt_random = {

@@ -50,6 +50,23 @@ static struct json_object *standing_json(const struct dt_study *s, const struct 
     return o;
 }
 
+static struct json_object *front_json(const struct dt_study *s)
+{
+    struct json_object *list = json_object_new_array();
+    size_t n;
+    struct dt_merit *front = dt_report_front(s, &n);
+    for (size_t i = 0; i < n; i++) {
+        struct json_object *o = json_object_new_object();
+        json_object_object_add(o, "trial", json_object_new_int(front[i].t->id));
+        add_number(o, "run_s", front[i].time);
+        add_number(o, "billed_s", front[i].cost);
+        add_number(o, "quality", front[i].quality);
+        json_object_array_add(list, o);
+    }
+    free(front);
+    return list;
+}
+
 static double gain(const struct dt_study *s, const struct dt_trial *base,
                    const struct dt_trial *best)
 {
@@ -85,6 +102,7 @@ struct json_object *dt_report_json(const struct dt_study *s, const char *name)
     json_object_object_add(o, "best", best ? standing_json(s, best) : NULL);
     json_object_object_add(o, "submitted", base ? standing_json(s, base) : NULL);
     add_number(o, "gain", gain(s, base, best));
+    json_object_object_add(o, "front", front_json(s));
     json_object_object_add(o, "cost", cost);
     json_object_object_add(o, "trials", trials);
     free(objective);

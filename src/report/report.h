@@ -23,6 +23,20 @@ struct json_object *dt_report_config(const struct dt_study *s, const struct dt_t
 /* What the history keeps of a study that ended at `now`; the schema is in dt-tune(1). The caller puts() it. */
 struct json_object *dt_report_record(const struct dt_setup *setup, const struct dt_study *s, const char *name,
                                      const char *dir, double now);
+/* ---- what else one may want (front.c) ---- */
+
+/* What a trial took, what it cost (billed seconds), and its quality; NaN: not known, or no quality is looked at. */
+struct dt_merit {
+    const struct dt_trial *t;
+    double time, cost, quality;
+};
+/* The metric that tells the quality and which way is good: of SPEC's quality, or the objective's, for which
+ * `objective` is filled in. NULL: there is none. */
+const struct dt_bound *dt_report_quality(const struct dt_study *s, struct dt_bound *objective);
+/* The Pareto front of time, cost and quality: the trials of which no other is better in one and no worse in the others;
+ * the fastest first. Caller frees. */
+struct dt_merit *dt_report_front(const struct dt_study *s, size_t *n);
+
 /* One line a trial, with a header. */
 void dt_report_csv(FILE *f, const struct dt_study *s);
 

@@ -25,10 +25,13 @@ static char *seconds_text(double x)
 static void print_limits(FILE *f, const struct dt_study *s)
 {
     const struct dt_stopping *st = &s->stopping;
-    fprintf(f,
-            "best improved by no more than %.3g %% over %zu configurations (from %zu on), or after "
-            "%zu",
-            100 * st->min_improve, st->window, st->min_configs, st->max_configs);
+    if (s->external)
+        fprintf(f, "no more is asked for, or after %zu", st->max_configs);
+    else
+        fprintf(f,
+                "best improved by no more than %.3g %% over %zu configurations (from %zu on), or "
+                "after %zu",
+                100 * st->min_improve, st->window, st->min_configs, st->max_configs);
     if (isfinite(st->deadline) && st->deadline > 0) {
         char *deadline = dt_format_duration(st->deadline);
         fprintf(f, ", or after a time of %s", deadline);
@@ -49,7 +52,10 @@ void dt_report_intro(FILE *f, const struct dt_setup *setup, const struct dt_stud
     fprintf(f, "objective: %s, search: %s (seed %lu), %zu trial%s at a time\n", objective,
             dt_study_algorithm(spec, setup->space), (unsigned long)spec->seed, s->parallel,
             s->parallel == 1 ? "" : "s");
-    fprintf(f, "as submitted: %s\n", submitted);
+    if (s->external)
+        fprintf(f, "hyperparameters: as another program asks for\n");
+    else
+        fprintf(f, "as submitted: %s\n", submitted);
     fprintf(f, "search space:\n%s  %s\n", space, setup->why_layout);
     if (setup->cluster)
         fprintf(f, "cluster: partition %s, %zu nodes\n", setup->cluster->partition,
@@ -94,7 +100,7 @@ static void print_ended(FILE *f, const struct dt_study *s, const struct dt_trial
     char *value = dt_xasprintf("%s%s", t->status == DT_STATUS_CENSORED ? "> " : "", measured);
     char *config = dt_config_text(s->space, t->x);
     bool ours = t->cause == DT_CAUSE_STOPPED || t->cause == DT_CAUSE_INTERRUPTED;
-    bool first = s->submitted && t->id == 1;
+    bool first = dt_study_baseline(s) == t;
     fprintf(f, "%5d %10s %10s %10s %10s  %s%s%s", t->id, wait, run, value, top, config,
             first ? " (as submitted)" : "", best == t ? " *" : "");
     if (t->again)
@@ -263,6 +269,32 @@ static void print_cost(FILE *f, const struct dt_study *s)
     free(waiting);
 }
 
+/* Where more than one thing may matter. */
+static void print_front(FILE *f, const struct dt_study *s)
+{
+    struct dt_bound objective;
+    const struct dt_bound *quality = dt_report_quality(s, &objective);
+    size_t n;
+    struct dt_merit *front = dt_report_front(s, &n);
+    if (n > 1) {
+        fprintf(f, "\nnone of these is worse than another in run time, cost%s%s:\n",
+                quality ? " and " : "", quality ? quality->metric : "");
+        for (size_t i = 0; i < n && i < 2 * TOP; i++) {
+            char *config = dt_config_text(s->space, front[i].t->x),
+                 *run = seconds_text(front[i].time);
+            fprintf(f, "     trial %-3d %10s %10.5g", front[i].t->id, run, front[i].cost);
+            if (quality)
+                fprintf(f, " %10.5g", front[i].quality);
+            fprintf(f, "  %s\n", config);
+            free(config);
+            free(run);
+        }
+        if (n > 2 * TOP)
+            fprintf(f, "     and %zu more: dt-tune report --format json\n", n - 2 * TOP);
+    }
+    free(front);
+}
+
 /* "lr=0.01 batch=64": the hyperparameters of x, or its DT configuration. Caller frees. */
 static char *part_text(const struct dt_space *s, const double *x, bool hyper)
 {
@@ -283,7 +315,7 @@ static void print_pair(FILE *f, const struct dt_study *s, const struct dt_trial 
     double *x = dt_xcalloc(s->space->n, sizeof(double));
     dt_study_pair(s, x);
     char *config = dt_config_text(s->space, x);
-    if (strcmp(dt_study_algorithm(s->spec, s->space), "joint") == 0) {
+    if (s->external || strcmp(dt_study_algorithm(s->spec, s->space), "joint") == 0) {
         char *hyper = part_text(s->space, x, true), *dt = part_text(s->space, x, false);
         bool together = dt_config_equal(x, best->x, s->space->n);
         fprintf(f, "best hyperparameters: %s (trial %d)\n", hyper, best->id);
@@ -314,8 +346,10 @@ void dt_report_final(FILE *f, const struct dt_study *s, const char *best_sh)
         fprintf(f, "\nnot finished: %zu of %zu trials ended so far\n", count_ended(s), s->n);
     if (best) {
         print_top(f, s);
+        print_front(f, s);
         fputc('\n', f);
-        print_gain(f, s);
+        if (!s->external)
+            print_gain(f, s);
         print_cost(f, s);
         print_pair(f, s, best);
         if (best_sh)

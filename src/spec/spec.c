@@ -114,6 +114,9 @@ static int parse_algorithm(struct dt_spec *s, const struct dt_place *p, struct j
     for (size_t i = 0; i < COUNT(algorithms); i++)
         if (strcmp(s->algorithm, algorithms[i]) == 0)
             return 0;
+    if (strcmp(s->algorithm, "external") == 0)
+        return dt_spec_fail(&q, e, "\"external\" needs a program that chooses the hyperparameters; "
+                                   "start the study by dt-tune serve");
     const char *near = dt_nearest(s->algorithm, algorithms, COUNT(algorithms));
     return dt_spec_fail(&q, e, "\"%s\" is not an algorithm; %s%s", s->algorithm,
                         near ? "did you mean " : "there are auto, bayes, joint, random, sobol and ",
@@ -158,11 +161,10 @@ static int parse_early_stop(struct dt_spec *s, const struct dt_place *top,
     if (found < 0)
         return dt_spec_fail(&p, e, "a rule is needed: none, median, asha or hyperband");
     r->rule = (enum dt_prune_rule)found;
-    if (!(r->min_step > 0) || !(r->reduction > 1))
-        return dt_spec_fail(&p, e, "\"min_step\" must be above 0, \"reduction\" above 1");
-    if (r->rule == DT_PRUNE_HYPERBAND && !(r->max_step > r->min_step))
-        return dt_spec_fail(&p, e,
-                            "hyperband needs \"max_step\", at which trials end by themselves");
+    if (!(r->min_step >= 0) || !(r->max_step >= 0) || !(r->reduction > 1))
+        return dt_spec_fail(&p, e, "no step may be below 0, and \"reduction\" must be above 1");
+    if (r->max_step > 0 && r->min_step >= r->max_step)
+        return dt_spec_fail(&p, e, "\"min_step\" must be below \"max_step\"");
     bool replay = dt_json_get(s->json, "replay") != NULL; /* which brings its own objective */
     if (r->rule && s->objective != DT_OBJECTIVE_METRIC && !replay)
         return dt_spec_fail(&p, e,
@@ -391,7 +393,7 @@ struct dt_spec *dt_spec_parse(struct json_object *json, const char *text, const 
     s->min_improve = 0.02;
     s->deadline = s->max_node_hours = INFINITY;
     s->repeats = 8;
-    s->pruner = (struct dt_pruner){.min_step = 1, .reduction = 3, .startup = 5};
+    s->pruner = (struct dt_pruner){.reduction = 3, .startup = 5};
     if (parse_all(s, &top, e) < 0) {
         dt_spec_free(s);
         return NULL;

@@ -8,8 +8,9 @@ enum dt_prune_rule { DT_PRUNE_NONE, DT_PRUNE_MEDIAN, DT_PRUNE_ASHA, DT_PRUNE_HYP
 
 struct dt_pruner {
     enum dt_prune_rule rule;
-    double min_step;  /* no trial is stopped before; the first rung */
-    double max_step;  /* where trials end by themselves; needed for hyperband, which divides it into brackets */
+    double min_step;  /* no trial is stopped before; the first rung. 0: max_step / reduction^3 */
+    double max_step;  /* where trials end by themselves. 0: the farthest that one has come by its own end, and until one
+                         has, none is stopped */
     double reduction; /* of the trials at a rung one in so many goes on; rungs are so many times apart */
     size_t startup;   /* median: so many trials have to have come as far */
 };

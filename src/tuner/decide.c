@@ -49,7 +49,7 @@ static char *why_settled(const struct dt_study *s)
 }
 
 /* Node-hours, or else time: the same that dt_study_context() counts as cost. */
-static double budget_left(const struct dt_study *s, double now)
+double dt_study_budget_left(const struct dt_study *s, double now)
 {
     double nodes, hours = dt_study_node_seconds(s, now, &nodes) / 3600;
     if (isfinite(s->stopping.max_node_hours))
@@ -70,7 +70,7 @@ static int create(struct dt_study *s, double now, struct dt_action *a, struct dt
     }
     struct dt_observation *o;
     struct dt_context ctx = dt_study_context(s, &o);
-    ctx.budget_left = budget_left(s, now);
+    ctx.budget_left = dt_study_budget_left(s, now);
     int rc = dt_optimizer_suggest(s->optimizer, &ctx, a->x, e);
     free(o);
     if (rc == 1) {
@@ -186,6 +186,31 @@ static size_t submit_due(const struct dt_study *s, double now, struct dt_action 
     return taken;
 }
 
+/* There is room for a trial, and each has to be asked for. */
+static int decide_asked(struct dt_study *s, size_t taken, double now, struct dt_action *a,
+                        struct dt_error *e)
+{
+    bool full = s->n >= s->stopping.max_configs;
+    const char *why;
+    for (size_t i = 0; i < s->nasks && !full; i++) {
+        if (s->asks[i].trial || s->asks[i].withdrawn)
+            continue;
+        a->x = dt_xcalloc(s->space->n, sizeof(double));
+        if (dt_study_place(s, &s->asks[i], now, a->x, &why, e) < 0)
+            return -1;
+        a->why = dt_xstrdup(why);
+        a->ask = (int)i + 1;
+        a->kind = DT_ACTION_CREATE;
+        return 0;
+    }
+    if (taken > 0 || (!full && !s->no_more))
+        return 0;
+    a->kind = DT_ACTION_STOP;
+    a->why = full ? dt_xasprintf("maximum of configurations: %zu were tried", s->n)
+                  : dt_xstrdup("no more was asked for");
+    return 0;
+}
+
 /* There is room for one more trial. `settled`: why new configurations promise nothing, or NULL. */
 static int decide_next(struct dt_study *s, size_t taken, const char *settled, double now,
                        struct dt_action *a, struct dt_error *e)
@@ -221,7 +246,7 @@ int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct 
         a->kind = DT_ACTION_PRUNE;
         return 0;
     }
-    a->why = s->n ? why_stop(s, now) : NULL;
+    a->why = s->n || s->external ? why_stop(s, now) : NULL;
     if (a->why) {
         a->kind = DT_ACTION_STOP;
         return 0;
@@ -229,8 +254,9 @@ int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct 
     size_t taken = submit_due(s, now, a);
     if (a->kind != DT_ACTION_NONE || taken >= s->parallel || (taken > 0 && taken >= width(s)))
         return 0;
-    char *settled = s->n ? why_settled(s) : NULL;
-    int rc = decide_next(s, taken, settled, now, a, e);
+    char *settled = s->n && !s->external ? why_settled(s) : NULL;
+    int rc = s->external ? decide_asked(s, taken, now, a, e)
+                         : decide_next(s, taken, settled, now, a, e);
     free(settled);
     if (rc < 0)
         dt_action_free(a);

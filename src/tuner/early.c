@@ -22,27 +22,42 @@ static struct dt_curve curve_of(const struct dt_study *s, const struct dt_trial 
     return (struct dt_curve){step, value, time, n};
 }
 
+/* What is measured again is measured to its end. */
 static bool may_be_stopped(const struct dt_trial *t)
 {
-    return t->state == DT_TRIAL_STARTED && !t->pruned && !t->cancelling && isnan(t->t_target);
+    return t->state == DT_TRIAL_STARTED && !t->again && !t->pruned && !t->cancelling &&
+           isnan(t->t_target);
+}
+
+/* With the steps that SPEC does not give. False: not known yet. */
+static bool pruner_of(const struct dt_study *s, const struct dt_curve *curves, struct dt_pruner *p)
+{
+    *p = s->spec->pruner;
+    for (size_t i = 0; i < s->n && s->spec->pruner.max_step <= 0; i++)
+        if (s->trials[i].status == DT_STATUS_OK && curves[i].n)
+            p->max_step = fmax(p->max_step, curves[i].step[curves[i].n - 1]);
+    if (p->min_step <= 0)
+        p->min_step = p->max_step / (p->reduction * p->reduction * p->reduction);
+    return p->min_step > 0;
 }
 
 int dt_study_hopeless(const struct dt_study *s, char **why)
 {
-    const struct dt_pruner *p = &s->spec->pruner;
+    struct dt_pruner p;
     bool any = false;
     int id = 0;
     for (size_t i = 0; i < s->n && !any; i++)
         any = may_be_stopped(&s->trials[i]);
-    if (p->rule == DT_PRUNE_NONE || !any)
+    if (s->spec->pruner.rule == DT_PRUNE_NONE || !any)
         return 0;
     struct dt_curve *curves = dt_xcalloc(s->n, sizeof(*curves));
     for (size_t i = 0; i < s->n; i++)
         curves[i] = curve_of(s, &s->trials[i]);
-    for (size_t i = 0; i < s->n && !id; i++) {
+    bool known = pruner_of(s, curves, &p);
+    for (size_t i = 0; i < s->n && !id && known; i++) {
         if (!may_be_stopped(&s->trials[i]))
             continue;
-        *why = dt_prune_check(p, curves, s->n, i, s->spec->maximize);
+        *why = dt_prune_check(&p, curves, s->n, i, s->spec->maximize);
         id = *why ? s->trials[i].id : 0;
     }
     for (size_t i = 0; i < s->n; i++)

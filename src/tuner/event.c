@@ -6,7 +6,7 @@
 
 static const char *const kind_names[DT_EVENT_KINDS] = {
     "created", "submitted", "deferred", "started", "metric",
-    "pruned",  "ended",     "stopping", "resumed", "finished",
+    "pruned",  "ended",     "stopping", "resumed", "finished", "asked",
 };
 const char *const dt_cause_names[DT_CAUSES] = {
     "ok",        "target reached", "exit code",         "out of memory",   "time limit",
@@ -43,6 +43,8 @@ struct json_object *dt_event_to_json(const struct dt_event *ev)
     add_count(o, "run", ev->run);
     add_count(o, "job", ev->job);
     add_count(o, "again", ev->again);
+    if (ev->ask)
+        json_object_object_add(o, "ask", json_object_get(ev->ask));
     if (ev->config)
         json_object_object_add(o, "config", json_object_get(ev->config));
     if (ev->kind == DT_EVENT_ENDED)
@@ -89,6 +91,7 @@ int dt_event_from_json(struct json_object *o, struct dt_event *ev, struct dt_err
     ev->job = (uint32_t)dt_json_int(o, "job", 0);
     ev->again = (int)dt_json_int(o, "again", 0);
     ev->config = json_object_get(dt_json_get(o, "config"));
+    ev->ask = json_object_get(dt_json_get(o, "ask"));
     ev->text = text ? dt_xstrdup(text) : NULL;
     ev->exit_code = (int)dt_json_int(o, "exit_code", 0);
     ev->signal = (int)dt_json_int(o, "signal", 0);
@@ -110,8 +113,9 @@ int dt_event_from_json(struct json_object *o, struct dt_event *ev, struct dt_err
 void dt_event_free(struct dt_event *ev)
 {
     json_object_put(ev->config);
+    json_object_put(ev->ask);
     free(ev->text);
     free(ev->note);
-    ev->config = NULL;
+    ev->config = ev->ask = NULL;
     ev->text = ev->note = NULL;
 }

@@ -53,6 +53,8 @@ static int perform(struct run *run, const struct dt_action *a, struct dt_error *
         ev.config = dt_config_to_json(run->s->space, a->x);
         ev.text = dt_xstrdup(a->why);
         ev.again = a->again;
+        if (a->ask)
+            ev.ask = json_object_get(run->s->asks[a->ask - 1].id);
         return record(run, &ev, e);
     case DT_ACTION_SUBMIT:
         if (run->b->ops->submit(run->b->b, run->s, t, &ev, e) < 0)
@@ -240,12 +242,27 @@ static double next_due(const struct run *run)
     return due;
 }
 
+/* A request of another program: 1; 0 where there is none. */
+static int take_request(struct run *run, struct dt_error *e)
+{
+    struct dt_event ev;
+    if (!run->r || !run->r->request || !run->r->request(run->r->arg, run->s, &ev))
+        return 0;
+    ev.t = now(run);
+    return record(run, &ev, e) < 0 ? -1 : 1;
+}
+
 static int loop(struct run *run, struct dt_error *e)
 {
     for (;;) {
         struct dt_action a;
         if (*run->stop)
             return interrupted(run, e) < 0 ? -1 : 1;
+        int asked = take_request(run, e);
+        if (asked < 0)
+            return -1;
+        if (asked)
+            continue;
         if (dt_study_decide(run->s, now(run), &a, e) < 0)
             return -1;
         enum dt_action_kind kind = a.kind;

@@ -249,10 +249,26 @@ static struct json_object *read_document(struct dt_setup *s, char **text, char *
     return doc;
 }
 
-struct dt_setup *dt_setup_new(struct dt_submission *submission, const char *sbatch,
-                              struct dt_cluster *cluster, struct dt_error *e)
+/* SPEC may say so too: its reader does not know who reads it. */
+static void drop_external(struct json_object *doc)
+{
+    struct json_object *search = dt_json_get(doc, "search");
+    if (json_object_is_type(search, json_type_object) &&
+        strcmp(dt_json_str(search, "algorithm", ""), "external") == 0)
+        json_object_object_del(search, "algorithm");
+}
+
+static void make_external(struct dt_setup *s)
+{
+    free(s->spec->algorithm);
+    s->spec->algorithm = dt_xstrdup("external");
+}
+
+static struct dt_setup *new_setup(struct dt_submission *submission, const char *sbatch,
+                                  struct dt_cluster *cluster, bool external, struct dt_error *e)
 {
     struct dt_setup *s = dt_xcalloc(1, sizeof(*s));
+    s->external = external;
     struct json_object *doc = NULL;
     char *text = NULL, *name = NULL;
     s->cluster = cluster;
@@ -266,9 +282,13 @@ struct dt_setup *dt_setup_new(struct dt_submission *submission, const char *sbat
     const char *conf = getenv("SLURM_CONF");
     s->slurm_conf = conf ? dt_xstrdup(conf) : NULL;
     doc = read_document(s, &text, &name, e);
+    if (doc && external)
+        drop_external(doc);
     if (!doc || !(s->spec = dt_spec_parse(doc, text, name, e)) ||
         dt_job_read(s->submission, &s->job, e) < 0)
         goto fail;
+    if (external)
+        make_external(s);
     if (!s->spec->no_history)
         s->history = dt_history_dir();
     const struct dt_option *resume = s->applied ? NULL : dt_submission_get(submission, "dt-resume");
@@ -291,6 +311,18 @@ out:
     free(text);
     free(name);
     return s;
+}
+
+struct dt_setup *dt_setup_new(struct dt_submission *submission, const char *sbatch,
+                              struct dt_cluster *cluster, struct dt_error *e)
+{
+    return new_setup(submission, sbatch, cluster, false, e);
+}
+
+struct dt_setup *dt_setup_new_external(struct dt_submission *submission, const char *sbatch,
+                                       struct dt_error *e)
+{
+    return new_setup(submission, sbatch, NULL, true, e);
 }
 
 /* Minutes that the tuning job should get: the deadline, or all trials one after the other, within
@@ -326,6 +358,8 @@ char *dt_setup_text(const struct dt_setup *s, const char *exec)
     add_string(doc, "slurm_conf", s->slurm_conf);
     add_string(doc, "resume", s->resume);
     add_string(doc, "history", s->history);
+    if (s->external)
+        json_object_object_add(doc, "external", json_object_new_boolean(true));
     json_object_object_add(doc, "submission", dt_submission_to_json(s->submission));
     json_object_object_add(doc, "spec", json_object_get(s->spec->json));
     if (s->cluster)
@@ -350,9 +384,12 @@ struct dt_setup *dt_setup_from_json(struct json_object *doc, const char *script,
     s->slurm_conf = dup_string(doc, "slurm_conf");
     s->resume = dup_string(doc, "resume");
     s->history = dup_string(doc, "history");
+    s->external = dt_json_bool(doc, "external", false);
     s->submission = dt_submission_from_json(dt_json_get(doc, "submission"), e);
     if (s->submission)
         s->spec = dt_spec_parse(dt_json_get(doc, "spec"), NULL, "the study's SPEC", e);
+    if (s->spec && s->external)
+        make_external(s);
     bool ok = s->submission && s->spec && dt_job_read(s->submission, &s->job, e) == 0;
     if (ok && cluster)
         ok = (s->cluster = dt_cluster_from_json(cluster, e)) != NULL;

@@ -23,6 +23,7 @@ struct dt_setup {
     char *resume;     /* absolute folder of the study to continue, or NULL */
     double *submitted; /* the configuration as submitted, space->n values */
     char *history;     /* absolute folder of the history, or NULL where there is none to be kept */
+    bool external;     /* dt-tune serve: another program chooses the hyperparameters */
     char *applied;     /* --dt-apply: "study 123 (time 3.21 s)", whose best configuration `config` is; else NULL */
 };
 
@@ -36,6 +37,8 @@ int dt_setup_applies(const struct dt_submission *s, struct dt_error *e);
  * configuration, whether the cluster can run it or not. */
 struct dt_setup *dt_setup_new(struct dt_submission *submission, const char *sbatch, struct dt_cluster *cluster,
                               struct dt_error *e);
+/* The same for a study whose hyperparameters another program chooses; Slurm is asked for the cluster. */
+struct dt_setup *dt_setup_new_external(struct dt_submission *submission, const char *sbatch, struct dt_error *e);
 /* The document, on one line: {"version":1,"exec":"...","tuner":{"mem_mib":512,"time_min":90},...}; job_submit reads the
  * beginning, so the order of the first three is fixed. `exec` is dt-tune's path. Caller frees. */
 char *dt_setup_text(const struct dt_setup *s, const char *exec);

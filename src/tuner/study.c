@@ -39,6 +39,9 @@ struct dt_study *dt_study_new(const struct dt_spec *spec, const struct dt_space 
         .deadline = spec->deadline,
         .max_node_hours = spec->max_node_hours,
     };
+    s->external = strcmp(spec->algorithm, "external") == 0;
+    if (s->external)
+        s->stopping.max_failures = 0; /* whoever chooses them sees them fail */
     if (submitted) {
         s->submitted = dt_xcalloc(space->n, sizeof(double));
         memcpy(s->submitted, submitted, space->n * sizeof(double));
@@ -81,6 +84,7 @@ void dt_study_free(struct dt_study *s)
     free(s->finished);
     free(s->submitted);
     free(s->stop_reason);
+    dt_study_free_asks(s);
     dt_optimizer_free(s->optimizer);
     free(s);
 }
@@ -149,6 +153,8 @@ double dt_trial_margin(const struct dt_study *s, const struct dt_trial *t)
 
 double dt_trial_pace(const struct dt_study *s, const struct dt_trial *t)
 {
+    if (s->external && s->spec->objective != DT_OBJECTIVE_METRIC)
+        return t->state != DT_TRIAL_ENDED ? NAN : s->spec->maximize ? 1 / t->value : t->value;
     const struct dt_metric *m = s->spec->metric ? dt_trial_metric(t, s->spec->metric) : NULL;
     if (!m || !m->series.n)
         return NAN;
@@ -180,6 +186,8 @@ static enum dt_status status_of(const struct dt_study *s, const struct dt_trial 
     case DT_CAUSE_POOR:
         return DT_STATUS_POOR;
     case DT_CAUSE_PRUNED:
+        if (s->external && (!isfinite(t->value) || s->spec->objective != DT_OBJECTIVE_METRIC))
+            return DT_STATUS_VOID; /* nobody says that its configuration was to blame */
         return isfinite(t->value) ? DT_STATUS_PRUNED : DT_STATUS_FAILED;
     case DT_CAUSE_TIME_LIMIT: /* it takes at least so long */
         return objective_is_time(s) && isfinite(t->value) ? DT_STATUS_CENSORED : DT_STATUS_FAILED;
@@ -239,6 +247,10 @@ static int apply_created(struct dt_study *s, const struct dt_event *ev, struct d
         return dt_fail(e, "trial %d was created out of order", ev->trial);
     if (ev->again < 0 || ev->again > (int)s->n || (ev->again && s->trials[ev->again - 1].again))
         return dt_fail(e, "trial %d cannot measure trial %d again", ev->trial, ev->again);
+    int ask = ev->ask ? dt_study_find_ask(s, ev->ask) : -1;
+    if (ev->ask && (ask < 0 || s->asks[ask].trial))
+        return dt_fail(e, "trial %d answers %s, which nobody asks", ev->trial,
+                       json_object_to_json_string(ev->ask));
     double *x = dt_xcalloc(s->space->n, sizeof(double));
     if (dt_config_from_json(s->space, ev->config, x, e) < 0) {
         free(x);
@@ -248,6 +260,7 @@ static int apply_created(struct dt_study *s, const struct dt_event *ev, struct d
     s->trials[s->n++] = (struct dt_trial){
         .id = ev->trial,
         .again = ev->again,
+        .ask = ask + 1,
         .x = x,
         .why = dt_xstrdup(ev->text ? ev->text : ""),
         .run = 1,
@@ -260,6 +273,8 @@ static int apply_created(struct dt_study *s, const struct dt_event *ev, struct d
         .t_target = NAN,
         .value = NAN,
     };
+    if (ask >= 0)
+        s->asks[ask].trial = ev->trial;
     return 0;
 }
 
@@ -369,7 +384,8 @@ static void apply_resumed(struct dt_study *s, const struct dt_event *ev)
 int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_error *e)
 {
     struct dt_trial *t = dt_study_trial(s, ev->trial);
-    if (!t && ev->kind != DT_EVENT_CREATED && ev->kind < DT_EVENT_STOPPING)
+    bool withdrawn = !t && ev->kind == DT_EVENT_PRUNED && ev->ask;
+    if (!t && !withdrawn && ev->kind != DT_EVENT_CREATED && ev->kind < DT_EVENT_STOPPING)
         return dt_fail(e, "an event speaks of trial %d, which was never created", ev->trial);
     if (isnan(s->t_start))
         s->t_start = s->t_last = ev->t;
@@ -397,7 +413,11 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
     case DT_EVENT_METRIC:
         apply_metric(s, t, ev);
         break;
+    case DT_EVENT_ASKED:
+        return dt_study_apply_asked(s, ev, e);
     case DT_EVENT_PRUNED:
+        if (withdrawn)
+            return dt_study_apply_withdrawn(s, ev, e);
         free(t->pruned);
         t->pruned = dt_xstrdup(ev->text);
         break;
@@ -446,7 +466,7 @@ struct dt_context dt_study_context(const struct dt_study *s, struct dt_observati
                                             t->status,
                                             t->value,
                                             isnan(cost) ? 0 : cost,
-                                            isnan(pace) ? 0 : pace,
+                                            isfinite(pace) ? pace : 0,
                                             (size_t)t->again,
                                             dt_trial_margin(s, t)};
     }
@@ -526,5 +546,5 @@ double dt_study_elapsed(const struct dt_study *s)
 
 const struct dt_trial *dt_study_baseline(const struct dt_study *s)
 {
-    return s->submitted && s->n ? &s->trials[0] : NULL;
+    return s->submitted && s->n && !s->external ? &s->trials[0] : NULL;
 }

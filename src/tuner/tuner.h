@@ -14,16 +14,17 @@
 /* ---- events (event.c) ---- */
 
 enum dt_event_kind {
-    DT_EVENT_CREATED,   /* trial, config, text: why this one; again: the trial that it measures once more */
+    DT_EVENT_CREATED,   /* trial, config, text: why this one; again: the trial that it measures once more; ask: whose */
     DT_EVENT_SUBMITTED, /* trial, run, job */
     DT_EVENT_DEFERRED,  /* trial: Slurm would not take it now; text, until */
     DT_EVENT_STARTED,   /* trial, wait_s, nodes */
     DT_EVENT_METRIC,    /* trial, text: name, value, step, count, read; t is when the program said it */
-    DT_EVENT_PRUNED,    /* trial, text: why it is not worth running to its end */
+    DT_EVENT_PRUNED,    /* trial, text: why it is not worth running to its end; or ask, which is to get no trial */
     DT_EVENT_ENDED,     /* trial, run, cause, text, note, exit_code, signal, wait_s, startup_s, run_s, billing, nodes */
     DT_EVENT_STOPPING,  /* text: the reason; interrupted: unfinished trials are to be run again on resume */
     DT_EVENT_RESUMED,   /* config: search limits to change, or NULL */
     DT_EVENT_FINISHED,
+    DT_EVENT_ASKED, /* ask, config: hyperparameters that another program wants tried */
     DT_EVENT_KINDS,
 };
 
@@ -57,6 +58,7 @@ struct dt_event {
     int trial, run, again;
     uint32_t job;
     struct json_object *config; /* owned */
+    struct json_object *ask;    /* owned; the id of a request: a string or a whole number */
     char *text;                 /* owned */
     enum dt_cause cause;
     int exit_code, signal;
@@ -76,7 +78,7 @@ struct json_object *dt_event_to_json(const struct dt_event *ev);
 int dt_event_from_json(struct json_object *o, struct dt_event *ev, struct dt_error *e);
 void dt_event_free(struct dt_event *ev); /* what it owns */
 
-/* ---- the study (study.c, decide.c, series.c) ---- */
+/* ---- the study (study.c, decide.c, series.c, ask.c) ---- */
 
 enum dt_trial_state { DT_TRIAL_CREATED, DT_TRIAL_SUBMITTED, DT_TRIAL_STARTED, DT_TRIAL_ENDED };
 
@@ -112,6 +114,7 @@ struct dt_cost {
 struct dt_trial {
     int id; /* from 1 */
     int again; /* the trial whose configuration it measures once more; 0: none */
+    int ask;   /* 1 + the index of the request that it answers; 0: none */
     double *x;
     char *why;
     enum dt_trial_state state;
@@ -135,6 +138,14 @@ struct dt_trial {
     char *note;           /* what the user should know of its metrics, a line each; NULL */
 };
 
+/* What another program has asked for. */
+struct dt_ask {
+    struct json_object *id; /* owned */
+    double *x;              /* the hyperparameters; the DT configuration is NaN */
+    int trial;              /* 0: it has none yet */
+    char *withdrawn;        /* why it is to get none; NULL: it is not */
+};
+
 struct dt_study {
     const struct dt_spec *spec;
     const struct dt_space *space;
@@ -142,6 +153,10 @@ struct dt_study {
     struct dt_stopping stopping;
     size_t parallel, repeats;
     double *submitted; /* the configuration as submitted, or NULL: then there is no such trial */
+    bool external;     /* each trial has the hyperparameters of a request, the first the DT configuration as submitted */
+    struct dt_ask *asks; /* in order */
+    size_t nasks;
+    bool no_more; /* set by the shell: nobody will ask any more; not journaled, the next sitting may be asked */
     struct dt_trial *trials;
     size_t n;
     int *finished; /* trial ids in the order they ended with something learnt */
@@ -153,6 +168,26 @@ struct dt_study {
     bool interrupted;   /* ended from outside; can be resumed */
     bool complete;
 };
+
+/* ---- requests of another program (ask.c) ---- */
+
+/* The index of the request with this id, or -1. */
+int dt_study_find_ask(const struct dt_study *s, struct json_object *id);
+/* Reads hyperparameters, all that have a value and nothing else, each in its domain, into x (space->n values; the DT
+ * configuration is NaN). */
+int dt_study_read_ask(const struct dt_study *s, struct json_object *hyperparameters, double *x,
+                      struct dt_error *e);
+/* Whether some DT configuration is allowed beside them. */
+bool dt_study_can_place(const struct dt_study *s, const double *x);
+/* Takes ASKED, and the withdrawal of what was asked for, into the state. */
+int dt_study_apply_asked(struct dt_study *s, const struct dt_event *ev, struct dt_error *e);
+int dt_study_apply_withdrawn(struct dt_study *s, const struct dt_event *ev, struct dt_error *e);
+/* The configuration for a request, in x, and why this one (static). -1 where none is allowed. */
+int dt_study_place(struct dt_study *s, const struct dt_ask *ask, double now, double *x, const char **why,
+                   struct dt_error *e);
+void dt_study_free_asks(struct dt_study *s);
+
+/* ---- a study's course ---- */
 
 /* The search algorithm's name: "auto" is "joint" where a metric is the objective and both hyperparameters and DT
  * configuration vary, else "bayes". */
@@ -168,7 +203,7 @@ int dt_study_apply_record(struct dt_study *s, struct json_object *record, struct
 
 enum dt_action_kind {
     DT_ACTION_NONE,   /* wait */
-    DT_ACTION_CREATE, /* x, why, again */
+    DT_ACTION_CREATE, /* x, why, again, ask */
     DT_ACTION_SUBMIT, /* trial */
     DT_ACTION_CANCEL, /* trial */
     DT_ACTION_PRUNE,  /* trial, why */
@@ -177,7 +212,7 @@ enum dt_action_kind {
 };
 struct dt_action {
     enum dt_action_kind kind;
-    int trial, again;
+    int trial, again, ask;
     double *x; /* owned */
     char *why; /* owned */
 };
@@ -190,7 +225,10 @@ void dt_action_free(struct dt_action *a);
 /* What an optimizer needs to know: *obs holds all trials in order of creation, and the caller frees it. The cost is in
  * node-seconds where node-hours are limited, else in seconds; what is left of the budget is not filled in. */
 struct dt_context dt_study_context(const struct dt_study *s, struct dt_observation **obs);
-/* The (first) trial of the configuration to recommend, or NULL while none succeeded; the job as submitted, or NULL. */
+/* The share of the node-hours, or else of the time, that is left; 0 where neither is limited. */
+double dt_study_budget_left(const struct dt_study *s, double now);
+/* The (first) trial of the configuration to recommend, or NULL while none succeeded; the job as submitted, or NULL where it
+ * is not tried. */
 const struct dt_trial *dt_study_best(const struct dt_study *s);
 const struct dt_trial *dt_study_baseline(const struct dt_study *s);
 /* The configuration to run from now on, in x (space->n values): the best, or where quality and speed are searched for
@@ -206,7 +244,8 @@ struct dt_cost dt_study_cost(const struct dt_study *s);
 double dt_study_node_seconds(const struct dt_study *s, double now, double *nodes);
 struct dt_trial *dt_study_trial(const struct dt_study *s, int id);
 const struct dt_metric *dt_trial_metric(const struct dt_trial *t, const char *name);
-/* Steady seconds a step, by the objective's metric (of one reported once: a run); NaN where it was not reported. */
+/* Steady seconds a step, by the objective's metric (of one reported once: a run); NaN where it was not reported. Where a
+ * run is to be fast itself and the hyperparameters are not ours to choose: what it took, or the least that it may take. */
 double dt_trial_pace(const struct dt_study *s, const struct dt_trial *t);
 /* How much better than asked for a trial's quality is; NaN where it is not known or nothing is asked. */
 double dt_trial_margin(const struct dt_study *s, const struct dt_trial *t);
@@ -233,6 +272,9 @@ struct dt_backend;
 struct dt_reporter {
     void (*event)(void *arg, const struct dt_study *s, const struct dt_event *ev);
     void *arg;
+    /* The next request of another program (ASKED or PRUNED; its time is filled in by the caller): 1; 0: there is none now.
+     * Sets s->no_more once there will be none. NULL: nobody asks. */
+    int (*request)(void *arg, struct dt_study *s, struct dt_event *ev);
 };
 /* Runs the study to its end: 0 done, 1 interrupted, -1 error. A study that was begun goes on: `limits` (or NULL)
  * are search limits to change then. `stop` is polled: once it is set (a signal), trials are cancelled and the

@@ -478,7 +478,7 @@ static void the_rows_of_a_course_are_one_run(void **state)
 static void what_promises_too_little_is_stopped_early(void **state)
 {
     struct fixture f =
-        fixture(COURSES, COURSE_SPEC ", \"early_stop\": {\"rule\": \"asha\", \"reduction\": 2}}");
+        fixture(COURSES, COURSE_SPEC ", \"early_stop\": {\"rule\": \"asha\", \"min_step\": 1, \"reduction\": 2}}");
     (void)state;
     run(&f);
     const struct dt_trial *t = f.s->trials;
@@ -602,7 +602,7 @@ static void an_interrupted_study_takes_the_same_course(void **state)
         char *path = table_file("");
         struct fixture f = fixture_on(measured("trimtuner_tf_ps_multifidelity.csv"), sections, 0);
         struct course c = {.after = after};
-        struct dt_reporter reporter = {watch, &c};
+        struct dt_reporter reporter = {.event = watch, .arg = &c};
         struct dt_journal *j = dt_journal_open(path, take_record, f.s, &f.e);
         assert_int_equal(dt_study_run(f.s, f.b, j, &reporter, NULL, &c.stop, &f.e), 1);
         assert_true(f.s->interrupted && !f.s->complete);

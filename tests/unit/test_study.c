@@ -1,4 +1,5 @@
 /* The core of a study: a list of events, and what it decides to do after each. */
+#include "report/report.h"
 #include "tuner/tuner.h"
 
 #include <math.h>
@@ -488,7 +489,8 @@ static void measuring_again_waits_for_room_and_the_study_for_it(void **state)
 static void a_trial_that_promises_too_little_is_stopped(void **state)
 {
     struct fixture f = study("\"objective\": {\"metric\": \"loss\", \"goal\": \"minimize\"}, \"search\": "
-                             "{\"algorithm\": \"grid\", \"parallel\": 2, \"early_stop\": \"asha\"}",
+                             "{\"algorithm\": \"grid\", \"parallel\": 2, "
+                             "\"early_stop\": {\"rule\": \"asha\", \"min_step\": 1}}",
                              true);
     (void)state;
     go(&f);
@@ -512,6 +514,41 @@ static void a_trial_that_promises_too_little_is_stopped(void **state)
     assert_null(dt_study_best(f.s)); /* it is no candidate */
     go(&f);
     assert_int_equal(f.s->n, 3);
+    done(&f);
+}
+
+/* The ids on the front, the fastest first. Caller frees. */
+static char *front(const struct fixture *f)
+{
+    struct dt_buf b = DT_BUF_INIT;
+    size_t n;
+    struct dt_merit *m = dt_report_front(f->s, &n);
+    for (size_t i = 0; i < n; i++)
+        dt_buf_addf(&b, "%s%d", i ? " " : "", m[i].t->id);
+    free(m);
+    return dt_buf_take(&b);
+}
+
+static void the_front_is_what_nothing_else_beats(void **state)
+{
+    static const struct {
+        double run_s, billing, accuracy;
+    } trials[] = {{10, 1, 0.9}, {5, 4, 0.9}, {20, 1, 0.95}, {12, 1, 0.9}, {10, 1, 0.8}, {30, 1, 0.94}};
+    struct fixture f = study("\"objective\": {\"metric\": \"accuracy\", \"goal\": \"maximize\"}, " GRID,
+                             true);
+    (void)state;
+    for (int i = 1; i <= 6; i++) {
+        go(&f);
+        started(&f, i);
+        metric(&f, i, "accuracy", trials[i - 1].accuracy);
+        struct dt_event ev = event(DT_EVENT_ENDED, i);
+        ev.run_s = trials[i - 1].run_s;
+        ev.billing = trials[i - 1].billing;
+        apply(&f, ev);
+    }
+    char *ids = front(&f);
+    assert_string_equal(ids, "2 1 3");
+    free(ids);
     done(&f);
 }
 
@@ -937,6 +974,7 @@ int main(void)
         cmocka_unit_test(the_last_configurations_are_kept_for_measuring_again),
         cmocka_unit_test(measuring_again_waits_for_room_and_the_study_for_it),
         cmocka_unit_test(a_trial_that_promises_too_little_is_stopped),
+        cmocka_unit_test(the_front_is_what_nothing_else_beats),
         cmocka_unit_test(node_hours_are_counted_while_trials_run),
         cmocka_unit_test(the_last_trials_are_waited_for),
         cmocka_unit_test(the_maximum_holds_where_nothing_was_learnt),

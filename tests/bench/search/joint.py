@@ -9,7 +9,6 @@ fastest (or cheapest) one that has the quality asked for. The same rows for all:
 """
 import csv
 import json
-import math
 import random
 import statistics
 import subprocess
@@ -63,28 +62,26 @@ def key_of(rows, config):
     return tuple(config[p] for p in rows.params)
 
 
-def cost_until(rows, keys, better):
-    """Node-seconds until the best so far, by what `better` keeps of the keys, is near enough; of all where it never is."""
+def cost_until(rows, keys):
+    """Node-seconds until the best so far is near enough, and whether it ever is; of all trials where it is not."""
     spent, best = 0, None
     for key in keys:
         spent += rows.rows[key][3]
         if rows.rows[key][1] and (best is None or rows.rows[key][0] < rows.rows[best][0]):
             best = key
-        if best is not None and rows.reached(best) and better:
+        if best is not None and rows.reached(best):
             return spent, True
     return spent, False
 
 
-def own(program, rows, spec, table, seed, work, told):
+def own(program, rows, spec, table, seed, work):
     spec = json.loads(json.dumps(spec))
     spec["search"].update(max_configs=TRIALS, min_configs=TRIALS, repeats=0)
-    if told:
-        spec.pop("status", None)
     history = simulate(program, spec, table, seed, work)
-    return cost_until(rows, [key_of(rows, h["config"]) for h in history], True)
+    return cost_until(rows, [key_of(rows, h["config"]) for h in history])
 
 
-def with_status(path, rows_spec, case, work):
+def with_status(path, case, work):
     """The table with a status that says whether the quality is there."""
     out = work / ("status-" + path.name)
     with open(path, encoding="utf-8") as source, open(out, "w", encoding="utf-8", newline="") as f:
@@ -113,7 +110,7 @@ def one_by_one(program, rows, spec, table, case, seed, work):
         narrow["hyperparameters"][rows.params[i]] = {"choices": [first[i]]}
     narrow["search"].update(max_configs=TRIALS, min_configs=TRIALS, repeats=0)
     history = simulate(program, narrow, table, seed, work)
-    return cost_until(rows, keys + [key_of(rows, h["config"]) for h in history], True)
+    return cost_until(rows, keys + [key_of(rows, h["config"]) for h in history])
 
 
 def tpe(rows, seed):
@@ -136,7 +133,7 @@ def tpe(rows, seed):
             study.tell(trial, state=optuna.trial.TrialState.PRUNED)
         if len(keys) == TRIALS:
             break
-    return cost_until(rows, keys, True)
+    return cost_until(rows, keys)
 
 
 def measure(program, specs, find_table, seeds, work):
@@ -153,10 +150,10 @@ def measure(program, specs, find_table, seeds, work):
         told["quality"] = {"metric": case["quality"], "at_least": case["least"]}
         average = statistics.mean(row[3] for row in rows.rows.values())
         told["search"]["max_node_hours"] = TRIALS * average / 3600
-        labelled = with_status(path, spec, case, work)
+        labelled = with_status(path, case, work)
         methods = {
-            "joint": lambda s: own(program, rows, told, path, s, work, True),
-            "flat": lambda s: own(program, rows, flat, labelled, s, work, False),
+            "joint": lambda s: own(program, rows, told, path, s, work),
+            "flat": lambda s: own(program, rows, flat, labelled, s, work),
             "one by one": lambda s: one_by_one(program, rows, flat, labelled, case, s, work),
             "tpe": lambda s: tpe(rows, s),
         }

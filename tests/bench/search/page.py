@@ -159,6 +159,30 @@ def functions_page(results):
     return "\n".join(lines + table_of(head, rows)) + "\n"
 
 
+def early_page(results):
+    rules = sorted({rule for r in results["models"] for rule in r["rules"]})
+    head = ["model", "seeds"] + [c for rule in rules for c in (rule + ": cost", "best is behind, %")]
+    rows = [[r["name"], str(r["seeds"])] + [c for rule in rules for c in ("%.2f" % r["rules"][rule]["cost"], "%.2f" %
+                                                                          r["rules"][rule]["gap_pct"])]
+            for r in results["models"]]
+    lines = ["# Stopping early: node-seconds of a study : of running all to their ends, %s" % results["date"], ""]
+    return "\n".join(lines + table_of(head, rows)) + "\n"
+
+
+def joint_page(results):
+    methods = ("joint", "flat", "one by one", "tpe")
+    head = ["table", "seeds"] + [NAMES.get(m, m) for m in methods] + ["joint : best of the others", "found"]
+    rows = []
+    for r in results["tables"]:
+        spent = r["node_seconds"]
+        rows.append([r["name"], str(r["seeds"])] + ["%.0f" % spent[m] for m in methods] +
+                    [ratio(spent["joint"], min(spent[m] for m in methods[1:])),
+                     ", ".join("%d" % r["found"][m] for m in methods)])
+    lines = ["# Node-seconds until within 10 %% of the best that has the quality asked for, %s" % results["date"], "",
+             "Optuna %s; mean over seeds; what never came there counts with all its trials." % results["optuna"], ""]
+    return "\n".join(lines + table_of(head, rows)) + "\n"
+
+
 def speed_page(results):
     def seconds(x):
         return "%.4f" % x
