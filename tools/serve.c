@@ -1,4 +1,5 @@
-/* dt-tune serve: another program chooses the hyperparameters, by lines of JSON on standard input and output. */
+/* dt-tune serve: another program chooses the hyperparameters, by lines of JSON on standard input
+ * and output. */
 #include "tools/tools.h"
 
 #include <errno.h>
@@ -12,15 +13,19 @@ extern char **environ;
 
 static const char usage_text[] =
     "usage: dt-tune serve [OPTIONS] SCRIPT [ARGS]\n"
-    "Runs the trials that another program asks for, each in the DT configuration that is fastest by\n"
-    "what is known. OPTIONS are those of dt-sbatch; --dt-resume=DIR goes on with a study. Requests\n"
+    "Runs the trials that another program asks for, each in the DT configuration that is fastest "
+    "by\n"
+    "what is known. OPTIONS are those of dt-sbatch; --dt-resume=DIR goes on with a study. "
+    "Requests\n"
     "come on standard input, answers go to standard output, both a JSON object a line:\n"
-    "  {\"id\": \"17\", \"hyperparameters\": {\"lr\": 0.01}}   a trial; the id is the program's own\n"
+    "  {\"id\": \"17\", \"hyperparameters\": {\"lr\": 0.01}}   a trial; the id is the program's "
+    "own\n"
     "  {\"id\": \"17\", \"prune\": true}                     end it early\n"
     "  {\"end\": true}                                    no more requests, like the end of input\n"
     "dt-tune(1) says what is answered.\n";
 
-/* The protocol alone goes to standard output; whatever else is printed there goes to standard error. -1 on errors. */
+/* The protocol alone goes to standard output; whatever else is printed there goes to standard
+ * error. -1 on errors. */
 static int take_stdout(struct dt_error *e)
 {
     int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);

@@ -171,12 +171,14 @@ static struct dt_journal *open_journal(const char *path, struct opening *o, stru
     struct dt_journal *j = dt_journal_open(path, on_record, o, e);
     if (!j && errno == EWOULDBLOCK && (*o->setup)->external) {
         wait_for_last_caller(path);
-        return dt_journal_open(path, on_record, o, e);
+        j = dt_journal_open(path, on_record, o, e);
     }
     for (int i = 0; i < LOCK_TRIES && !j && errno == EWOULDBLOCK && !(*o->setup)->resume; i++) {
         sleep(1);
         j = dt_journal_open(path, on_record, o, e);
     }
+    if (j)
+        dt_error_clear(e); /* of the times before */
     return j;
 }
 
@@ -241,10 +243,14 @@ static int write_inputs(const char *dir, const struct dt_setup *s, struct dt_err
 static int write_best(const char *dir, const struct dt_setup *s, const struct dt_study *study,
                       struct dt_error *e)
 {
-    const struct dt_trial *best = dt_study_best(study);
-    if (!best)
+    double *x = dt_xcalloc(s->space->n, sizeof(double));
+    bool found = dt_study_pair(study, x);
+    struct json_object *config = dt_report_config(s->space, x);
+    free(x);
+    if (!found) {
+        json_object_put(config);
         return 0;
-    struct json_object *config = dt_report_config(study, best);
+    }
     char *json = dt_json_text(config), *line = dt_xasprintf("%s\n", json);
     char *script = expand_config(s, config, e);
     int rc = script ? write_in(dir, "best.json", line, 0666, e) : -1;

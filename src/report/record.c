@@ -17,12 +17,12 @@ static void add_string(struct json_object *o, const char *key, const char *value
         json_object_object_add(o, key, json_object_new_string(value));
 }
 
-struct json_object *dt_report_config(const struct dt_study *s, const struct dt_trial *t)
+struct json_object *dt_report_config(const struct dt_space *s, const double *x)
 {
-    struct json_object *config = dt_config_to_json(s->space, t->x);
-    for (size_t i = 0; i < s->space->n; i++)
-        if (isnan(t->x[i]))
-            json_object_object_del(config, s->space->params[i].name);
+    struct json_object *config = dt_config_to_json(s, x);
+    for (size_t i = 0; i < s->n; i++)
+        if (isnan(x[i]))
+            json_object_object_del(config, s->params[i].name);
     return config;
 }
 
@@ -75,12 +75,15 @@ static struct json_object *best_json(const struct dt_study *s)
     if (!best)
         return NULL;
     struct json_object *o = json_object_new_object();
+    double *x = dt_xcalloc(s->space->n, sizeof(double)), mean;
     int n;
-    double mean = dt_study_mean(s, best, &n);
+    mean = dt_study_mean(s, best, &n);
+    dt_study_pair(s, x);
     json_object_object_add(o, "trial", json_object_new_int(best->id));
-    json_object_object_add(o, "config", dt_report_config(s, best));
+    json_object_object_add(o, "config", dt_report_config(s->space, x));
     add_number(o, "value", mean);
     json_object_object_add(o, "measurements", json_object_new_int(n));
+    free(x);
     return o;
 }
 

@@ -1,11 +1,14 @@
 #include "serve/lines.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,6 +21,7 @@
 
 struct dt_lines {
     int in_fd, out_fd, wake_fd;
+    int end[2]; /* a pipe: both threads are to end */
     pthread_t reader, writer;
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t changed;
@@ -43,25 +47,31 @@ static void compact(struct dt_buf *b, size_t *at)
     *at = 0;
 }
 
-/* A thread can be cancelled only in here, where it holds nothing. */
-static ssize_t transfer(int fd, char *data, size_t n, bool out)
+/* Only does what need not be waited for, once it can be done: until then the end is looked out for
+ * too. */
+static ssize_t transfer(const struct dt_lines *l, char *data, size_t n, bool out)
 {
-    int old;
-    struct pollfd ready = {fd, out ? POLLOUT : POLLIN, 0};
-    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old);
-    poll(&ready, 1, -1); /* for one that does not block, as the other program may have made it */
-    ssize_t done = out ? write(fd, data, n) : read(fd, data, n);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
-    return done;
+    int fd = out ? l->out_fd : l->in_fd;
+    struct pollfd p[] = {{fd, out ? POLLOUT : POLLIN, 0}, {l->end[0], POLLIN, 0}};
+    if (poll(p, 2, -1) < 0)
+        return -1;
+    if (p[1].revents) {
+        errno = EINTR;
+        return -1;
+    }
+    if (!out)
+        return read(fd, data, n);
+    ssize_t done = send(fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    /* a pipe that is ready takes so much at once */
+    return done < 0 && errno == ENOTSOCK ? write(fd, data, n < PIPE_BUF ? n : PIPE_BUF) : done;
 }
 
 static void *read_all(void *arg)
 {
     struct dt_lines *l = arg;
     char chunk[CHUNK];
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     for (bool end = false; !end;) {
-        ssize_t n = transfer(l->in_fd, chunk, sizeof(chunk), false);
+        ssize_t n = transfer(l, chunk, sizeof(chunk), false);
         pthread_mutex_lock(&l->lock);
         if (n > 0)
             dt_buf_addn(&l->in, chunk, (size_t)n);
@@ -79,7 +89,6 @@ static void *write_all(void *arg)
 {
     struct dt_lines *l = arg;
     char chunk[CHUNK];
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     pthread_mutex_lock(&l->lock);
     for (;;) {
         while (l->out_at == l->out.len && !l->quit)
@@ -89,11 +98,11 @@ static void *write_all(void *arg)
         size_t n = l->out.len - l->out_at < CHUNK ? l->out.len - l->out_at : CHUNK;
         memcpy(chunk, l->out.s + l->out_at, n);
         pthread_mutex_unlock(&l->lock);
-        ssize_t done = transfer(l->out_fd, chunk, n, true);
+        ssize_t done = transfer(l, chunk, n, true);
         bool lost = done < 0 && errno != EINTR && errno != EAGAIN;
         pthread_mutex_lock(&l->lock);
         l->gone |= lost;
-        l->out_at = l->gone ? l->out.len : l->out_at + (size_t)(done > 0 ? done : 0);
+        l->out_at = l->gone || l->quit ? l->out.len : l->out_at + (size_t)(done > 0 ? done : 0);
         compact(&l->out, &l->out_at);
         if (lost)
             wake(l);
@@ -113,6 +122,25 @@ static int start(pthread_t *t, void *(*run)(void *), struct dt_lines *l)
     return rc;
 }
 
+static void end_threads(struct dt_lines *l, bool both)
+{
+    pthread_mutex_lock(&l->lock);
+    l->quit = true;
+    l->out_at = l->out.len;
+    pthread_cond_broadcast(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+    close(l->end[1]);
+    pthread_join(l->reader, NULL);
+    if (both)
+        pthread_join(l->writer, NULL);
+    pthread_mutex_destroy(&l->lock);
+    pthread_cond_destroy(&l->changed);
+    close(l->end[0]);
+    dt_buf_free(&l->in);
+    dt_buf_free(&l->out);
+    free(l);
+}
+
 struct dt_lines *dt_lines_new(int in_fd, int out_fd, int wake_fd, struct dt_error *e)
 {
     struct dt_lines *l = dt_xcalloc(1, sizeof(*l));
@@ -121,15 +149,19 @@ struct dt_lines *dt_lines_new(int in_fd, int out_fd, int wake_fd, struct dt_erro
     l->wake_fd = wake_fd;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->changed, NULL);
-    int rc = start(&l->reader, read_all, l);
-    if (rc == 0 && (rc = start(&l->writer, write_all, l)) != 0) {
-        pthread_cancel(l->reader);
-        pthread_join(l->reader, NULL);
-    }
-    if (rc == 0)
+    int rc = pipe2(l->end, O_CLOEXEC) < 0 ? errno : 0,
+        reader = rc ? rc : start(&l->reader, read_all, l);
+    if (reader == 0 && start(&l->writer, write_all, l) == 0)
         return l;
-    dt_fail(e, "cannot start a thread: %s", strerror(rc));
-    dt_buf_free(&l->in);
+    dt_fail(e, "cannot start a thread: %s", strerror(reader ? reader : EAGAIN));
+    if (reader == 0) {
+        end_threads(l, false);
+        return NULL;
+    }
+    if (rc == 0) {
+        close(l->end[0]);
+        close(l->end[1]);
+    }
     free(l);
     return NULL;
 }
@@ -147,7 +179,8 @@ static enum dt_line next_of(struct dt_lines *l, char **line, size_t *len)
     if (l->skipping && l->in_at < l->in.len)
         skip(l);
     size_t left = l->in.len - l->in_at;
-    const char *from = left ? l->in.s + l->in_at : NULL, *end = left ? memchr(from, '\n', left) : NULL;
+    const char *from = left ? l->in.s + l->in_at : NULL,
+               *end = left ? memchr(from, '\n', left) : NULL;
     *len = end ? (size_t)(end - from) : left;
     if (*len > DT_LINE_MAX) {
         skip(l);
@@ -211,18 +244,5 @@ void dt_lines_free(struct dt_lines *l, double patience, const volatile int *stop
         since = now < left ? dt_monotonic() : since;
         left = now;
     }
-    pthread_mutex_lock(&l->lock);
-    l->quit = true;
-    l->out_at = l->out.len;
-    pthread_cond_broadcast(&l->changed);
-    pthread_mutex_unlock(&l->lock);
-    pthread_cancel(l->reader);
-    pthread_cancel(l->writer);
-    pthread_join(l->reader, NULL);
-    pthread_join(l->writer, NULL);
-    pthread_mutex_destroy(&l->lock);
-    pthread_cond_destroy(&l->changed);
-    dt_buf_free(&l->in);
-    dt_buf_free(&l->out);
-    free(l);
+    end_threads(l, true);
 }

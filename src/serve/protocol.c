@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ID_MAX 256                  /* bytes */
+#define ID_MAX 256                    /* bytes */
 #define ID_LARGEST ((int64_t)1 << 53) /* what every program's numbers can hold */
 
 struct dt_serve {
     struct dt_lines *lines;
-    bool *told; /* of each of the study's requests: it was asked for in this sitting, so answers are expected */
+    bool *told; /* of each of the study's requests: it was asked for in this sitting, so answers are
+                   expected */
     size_t ntold;
     bool ended; /* {"end": true} */
 };
@@ -223,8 +224,8 @@ void dt_serve_finish(struct dt_serve *v, const struct dt_study *s, const char *e
         const struct dt_trial *t = dt_study_trial(s, s->asks[i].trial);
         if (!is_told(v, i) || s->asks[i].withdrawn || (t && t->state == DT_TRIAL_ENDED))
             continue;
-        char *why = dt_xasprintf("the study ended before this trial (%s); ask again when it goes on",
-                                 reason);
+        char *why = dt_xasprintf(
+            "the study ended before this trial (%s); ask again when it goes on", reason);
         refuse(v, s->asks[i].id, why);
         free(why);
     }
@@ -248,7 +249,8 @@ static int check_keys(struct json_object *o, struct dt_error *e)
             known |= strcmp(key, keys[i]) == 0;
         const char *near = known ? NULL : dt_nearest(key, keys, n);
         if (!known)
-            return dt_fail(e, "unknown key \"%s\"; %s%s%s", key, near ? "did you mean \"" : "there are ",
+            return dt_fail(e, "unknown key \"%s\"; %s%s%s", key,
+                           near ? "did you mean \"" : "there are ",
                            near ? near : "id, hyperparameters, prune and end", near ? "\"?" : "");
     }
     return 0;

@@ -58,8 +58,9 @@ static int check_values(const struct dt_space *space, struct json_object *o, dou
             continue;
         }
         if (isnan(x[i]) && dt_space_active(space, x, i))
-            return dt_fail(e, json_object_object_get_ex(o, p->name, NULL) ? "\"%s\": null is no value"
-                                                                          : "\"%s\" is missing",
+            return dt_fail(e,
+                           json_object_object_get_ex(o, p->name, NULL) ? "\"%s\": null is no value"
+                                                                       : "\"%s\" is missing",
                            p->name);
         if (isnan(x[i]))
             continue;

@@ -161,7 +161,7 @@ double dt_trial_pace(const struct dt_study *s, const struct dt_trial *t)
     const struct dt_point *first = &m->series.v[0], *last = &m->series.v[m->series.n - 1];
     if (last->step > first->step && last->t > first->t)
         return (last->t - first->t) / (last->step - first->step);
-    return last->step > 0 ? t->run_s / last->step : NAN;
+    return last->step > 0 && t->status == DT_STATUS_OK ? t->run_s / last->step : NAN;
 }
 
 /* What a run that ended well may still be short of. */

@@ -320,9 +320,9 @@ begun_once() {
     [ "$(grep -c '"id":"x","event":"refused"' out)" = 3000 ]
 }
 
-# optuna N: the example with N trials of a training that is better the smaller lr is.
+# optuna N: becomes the example, with N trials of train.sh.
 optuna() {
-    PYTHONWARNINGS=ignore /usr/bin/python3 "$BATS_TEST_DIRNAME/../../etc/examples/optuna_serve.py" "$1" train.sh
+    PYTHONWARNINGS=ignore exec /usr/bin/python3 "$BATS_TEST_DIRNAME/../../etc/examples/optuna_serve.py" "$1" train.sh
 }
 
 @test "an Optuna study that is killed half way goes on, and no trial is lost or repeated" {
