@@ -324,6 +324,8 @@ static void emit_end(const struct slurm *b, const struct dt_trial *t, const stru
     ev->cause = cause_of_state(job ? job->state : JOB_END, failed);
     if (r->ended && !failed && !r->told)
         ev->cause = DT_CAUSE_OK; /* its work was done, whatever came after */
+    if (r->told && ev->cause == DT_CAUSE_EXIT)
+        ev->cause = DT_CAUSE_CANCELLED; /* Slurm may not have said so yet */
     if (r->orphan || (!job && (!r->ended || r->told)))
         ev->cause = DT_CAUSE_LOST;
     if (job && job->never)

@@ -537,7 +537,7 @@ static void conditions_may_depend_on_conditional_parameters(void **state)
 static void sizes_count_distinct_configurations(void **state)
 {
     struct dt_param params[11];
-    char names[10][3];
+    char names[10][16];
     struct dt_error e = DT_ERROR_INIT;
     const struct dt_param digit = {
         .kind = DT_PARAM_INT, .hyper = true, .low = 0, .high = 9, .step = 1};
