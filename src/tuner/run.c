@@ -89,6 +89,9 @@ static int wait_events(struct run *run, double until, struct dt_error *e)
     for (size_t i = 0; i < n; i++) {
         struct dt_event *ev = &events[i];
         const struct dt_trial *t = dt_study_trial(run->s, ev->trial);
+        /* asked to end, its script may have died of the signal before anything knew of it */
+        if (ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_EXIT && t && t->cancelling)
+            ev->cause = DT_CAUSE_CANCELLED;
         /* what we ended ourselves, or went down together with us, is not somebody's scancel of a
          * trial */
         if (ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_CANCELLED &&

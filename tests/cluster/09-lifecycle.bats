@@ -473,15 +473,15 @@ requeued() {
         grep -q "^resumed with 1 trials, 0 of them finished" "slurm-$job.out"
     }
     time_limit() { # Slurm looks at limits every 30 s
-        start . 40
+        start . held
         soon 10 test -e begun
         scontrol update job "$job" TimeLimit=1
-        soon 45 job_ended "$job"
+        soon 100 job_ended "$job"
         soon 5 no_trials
         sound
         grep -q '^stopped: interrupted: the tuner was told to end (signal 15)' "slurm-$job.out"
         grep -qF "go on with: sbatch --dt-tune --dt-resume=$dir $dir/script" "slurm-$job.out"
-        sed -i 's/sleep 40/sleep 0.2/' "$dir/script" # what the study began with counts
+        sed -i 's/^1) held/1) sleep 0.2/' "$dir/script" # what the study began with counts
         resume
         grep -q "^the study goes on with the script that it began with, $dir/script" "$output"
         whole
@@ -500,10 +500,10 @@ requeued() {
         grep -q '"told":true' "$dir/trials/0001/end-1.json"
     }
     trial_limit() {
-        start . "0.2 40"
+        start . "0.2 held"
         soon 10 lines begun 2
         scontrol update job "$(trial_job 2)" EndTime=now
-        soon 45 event ended 2
+        soon 100 event ended 2
         [ "$(ended 2 cause)" = "time limit" ]
         cancelled
     }

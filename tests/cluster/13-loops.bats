@@ -44,6 +44,15 @@ for t in json.load(sys.stdin)["trials"]:
     print(t["trial"], t.get(sys.argv[1]))' "$1"
 }
 
+# are "1 ok 2 poor ...": so the trials ended; says what they were where not.
+are() {
+    [ "$(values status | xargs)" = "$1" ] || {
+        values cause
+        cat "$dir/journal.jsonl"
+        return 1
+    }
+}
+
 @test "trials that promise too little are stopped early" {
     cat >train.sh <<'END'
 #!/bin/bash
@@ -63,7 +72,7 @@ END
     id=$(sbatch --parsable --dt-tune=spec.json train.sh)
     wait_for 60 job_ended "$id"
     dir=$PWD/dt-tune-$id
-    [ "$(values status | xargs)" = "1 ok 2 pruned 3 pruned 4 pruned" ]
+    are "1 ok 2 pruned 3 pruned 4 pruned"
     [ "$(values value | sed -n 2p)" = "2 0.01" ]
     grep -q '^ *2 .* lr=0 x=1  ended: stopped early$' "slurm-$id.out"
     grep -q '^ *| at step 1 1 of 1 others were better; one in 3 goes on$' "slurm-$id.out"
@@ -106,7 +115,7 @@ END
     id=$(sbatch --parsable --dt-tune=spec.json train.sh)
     wait_for 60 job_ended "$id"
     dir=$PWD/dt-tune-$id
-    [ "$(values status | xargs)" = "1 ok 2 poor 3 poor 4 ok 5 ok" ]
+    are "1 ok 2 poor 3 poor 4 ok 5 ok"
     grep -q '^ *2 .* x=1  ended: quality missed$' "slurm-$id.out"
     grep -q '^ *| the last value of accuracy was 0.91$' "slurm-$id.out"
     grep -q '^best configuration: .* x=6$' "slurm-$id.out"
@@ -121,6 +130,6 @@ END
 END
     study --dt-workers=1-4 --dt-max-node-hours=0.002 # 7.2 s on one node
     grep -qE '^stopped: node-hours: 0[.]0[0-9]+ of 0[.]002 are spent$' <<<"$output"
-    [ "$(values status | xargs)" = "1 ok 2 void" ]
+    are "1 ok 2 void"
     [ -z "$(squeue -h)" ]
 }
