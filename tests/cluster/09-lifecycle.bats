@@ -153,30 +153,6 @@ whole() {
     soon 10 no_trials
 }
 
-# at_once FUNCTION...: runs the functions side by side, each in a folder of its own; all must succeed.
-at_once() {
-    local f pids=() failed=0
-    for f; do
-        (
-            set -eE
-            trap - DEBUG
-            mkdir "$f"
-            cd "$f"
-            trap 'echo "line $LINENO: $BASH_COMMAND"' ERR
-            "$f"
-        ) >"$f.log" 2>&1 3>&- &
-        pids+=($!)
-    done
-    for f; do
-        wait "${pids[0]}" || {
-            echo "$f failed:" && tail -40 "$f.log"
-            failed=1
-        }
-        pids=("${pids[@]:1}")
-    done
-    return $failed
-}
-
 # block, unblock: all licences are taken, so that trials with --licenses=dtlic pend.
 block() {
     blocker=$(sbatch --parsable -n1 --mem=10 --licenses=dtlic:4 --output=/dev/null --wrap "sleep 600")

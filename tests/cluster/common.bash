@@ -63,3 +63,27 @@ job_ended() {
     PENDING | RUNNING | COMPLETING | CONFIGURING | SUSPENDED | REQUEUED) return 1 ;;
     esac
 }
+
+# at_once FUNCTION...: runs the functions side by side, each in a folder of its own; all must succeed.
+at_once() {
+    local f pids=() failed=0
+    for f; do
+        (
+            set -eE
+            trap - DEBUG
+            mkdir "$f"
+            cd "$f"
+            trap 'echo "line $LINENO: $BASH_COMMAND"' ERR
+            "$f"
+        ) >"$f.log" 2>&1 3>&- &
+        pids+=($!)
+    done
+    for f; do
+        wait "${pids[0]}" || {
+            echo "$f failed:" && tail -40 "$f.log"
+            failed=1
+        }
+        pids=("${pids[@]:1}")
+    done
+    return $failed
+}
