@@ -397,7 +397,7 @@ static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_t
     free(dir);
     if (job) {
         w->billing = job->billing;
-        w->nodes = job->nodes;
+        w->nodes = job->state == JOB_PENDING ? NAN : job->nodes;
     }
     if (job && !job->over && w->cancel_due > 0 && dt_monotonic() >= w->cancel_due) {
         dt_slurm_cancel(t->job, NULL);
@@ -409,6 +409,9 @@ static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_t
         ev->wait_s = fmax(0, start - t->t_submitted);
         ev->nodes = w->nodes;
         w->started = true;
+    } else if (w->started && isnan(t->nodes) && !isnan(w->nodes)) {
+        /* its own record was seen before Slurm was asked */
+        add_event(out, DT_EVENT_ALLOCATED, t, dt_now())->nodes = w->nodes;
     }
     if (w->started)
         read_metrics(b, s, t, w, r.ended, out);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 static const char *const kind_names[DT_EVENT_KINDS] = {
-    "created", "submitted", "deferred", "started", "metric",
-    "pruned",  "ended",     "stopping", "resumed", "finished", "asked",
+    "created", "submitted", "deferred", "started", "allocated", "metric",
+    "pruned",  "ended",     "stopping", "resumed", "finished",  "asked",
 };
 const char *const dt_cause_names[DT_CAUSES] = {
     "ok",        "target reached", "exit code",         "out of memory",   "time limit",

@@ -410,6 +410,9 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
         t->wait_s = ev->wait_s;
         t->nodes = ev->nodes;
         break;
+    case DT_EVENT_ALLOCATED:
+        t->nodes = ev->nodes;
+        break;
     case DT_EVENT_METRIC:
         apply_metric(s, t, ev);
         break;

@@ -17,7 +17,8 @@ enum dt_event_kind {
     DT_EVENT_CREATED,   /* trial, config, text: why this one; again: the trial that it measures once more; ask: whose */
     DT_EVENT_SUBMITTED, /* trial, run, job */
     DT_EVENT_DEFERRED,  /* trial: Slurm would not take it now; text, until */
-    DT_EVENT_STARTED,   /* trial, wait_s, nodes */
+    DT_EVENT_STARTED,   /* trial, wait_s, nodes where they are known by then */
+    DT_EVENT_ALLOCATED, /* trial, nodes: Slurm has told on how many the run is */
     DT_EVENT_METRIC,    /* trial, text: name, value, step, count, read; t is when the program said it */
     DT_EVENT_PRUNED,    /* trial, text: why it is not worth running to its end; or ask, which is to get no trial */
     DT_EVENT_ENDED,     /* trial, run, cause, text, note, exit_code, signal, wait_s, startup_s, run_s, billing, nodes */

@@ -564,14 +564,20 @@ static void node_hours_are_counted_while_trials_run(void **state)
     ended(&f, 1, DT_CAUSE_OK, 200); /* on 4 nodes: 800 of 1800 node-seconds */
     assert_true(dt_study_node_seconds(f.s, f.now, &nodes) == 800 && nodes == 0);
     go(&f);
-    started(&f, 2);
-    f.now += 200;
+    struct dt_event ev = event(DT_EVENT_STARTED, 2); /* Slurm tells later on how many nodes */
+    apply(&f, ev);
+    f.now += 100;
+    assert_true(dt_study_node_seconds(f.s, f.now, &nodes) == 800 && nodes == 0);
+    ev = event(DT_EVENT_ALLOCATED, 2);
+    ev.nodes = 4;
+    apply(&f, ev);
+    f.now += 100;
     assert_true(dt_study_node_seconds(f.s, f.now, &nodes) == 1600 && nodes == 4);
     assert_true(dt_study_cost(f.s).node_s == 800);
     expect(&f, "wait");
     f.now += 50;
     expect(&f, "stop: node-hours: 0.5 of 0.5 are spent");
-    struct dt_event ev = event(DT_EVENT_RESUMED, 0);
+    ev = event(DT_EVENT_RESUMED, 0);
     struct dt_error e = DT_ERROR_INIT;
     ev.config = dt_json_parse("{\"max_node_hours\": 1}", "limits", &e);
     apply(&f, ev);
