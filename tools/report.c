@@ -1,3 +1,4 @@
+#include "history/history.h"
 #include "report/report.h"
 #include "tools/tools.h"
 
@@ -27,6 +28,8 @@ static int on_record(void *arg, struct json_object *record, struct dt_error *e)
         if (!l->setup)
             return doc ? -1 : dt_fail(e, "it does not begin with a study");
         l->study = dt_study_new(l->setup->spec, l->setup->space, l->setup->submitted, e);
+        if (l->study)
+            l->study->past = dt_past_from_json(dt_json_get(record, "past"), l->setup->space);
         return l->study ? 0 : -1;
     }
     return dt_study_apply_record(l->study, record, e);

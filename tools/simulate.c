@@ -1,4 +1,5 @@
 /* dt-tune simulate: the whole tuner on a measured table and a virtual clock. */
+#include "tools/simulate.h"
 #include "tools/tools.h"
 
 #include "backend/backend.h"
@@ -24,6 +25,12 @@ static const char usage_text[] =
     "  --repeat=R       R studies, with the seeds N, N+1, ... (default 1)\n"
     "  --noise=PCT      log-normal noise of PCT % on each measured objective (default 0)\n"
     "  --failures=PCT   so many of the runs fail that the table has as good (default 0)\n"
+    "  --past=SPEC      each study knows what an earlier one of this SPEC has found: its search "
+    "without "
+    "a past, 20 trials\n"
+    "                   with a seed of its own, on the rows of the same table that its \"replay\" "
+    "selects; may be repeated,\n"
+    "                   the latest study first\n"
     "  --timing         also CPU seconds a suggestion; all else is the same for the same seed\n"
     "  --format=FORMAT  text (default) or json\n"
     "A gap is how far the configuration that would be recommended, by its value in the table, is "
@@ -53,7 +60,8 @@ static const size_t marks[MARKS] = {10, 20, 40};
 
 struct options {
     const char *spec, *table;
-    int64_t seed; /* -1: SPEC's */
+    struct dt_strv past; /* SPECs of earlier studies */
+    int64_t seed;        /* -1: SPEC's */
     int64_t repeat;
     double noise, failures; /* per cent */
     bool json, timing;
@@ -158,6 +166,27 @@ static void on_event(void *arg, const struct dt_study *s, const struct dt_event 
             r->gap_after[i] = r->gap;
 }
 
+/* Earlier studies get seeds that none of the others has. */
+#define PAST_SEEDS 1000003
+
+/* NULL on errors; empty where there are no earlier studies. */
+static struct dt_past *remember(const struct simulation *m, uint64_t seed, struct dt_error *e)
+{
+    struct dt_past *p = dt_xcalloc(1, sizeof(*p));
+    for (size_t i = 0; i < m->o->past.n; i++) {
+        struct rehearsal r = {.spec = m->o->past.v[i],
+                              .table = m->o->table,
+                              .seed = seed + PAST_SEEDS * (i + 1),
+                              .noise = m->o->noise / 100,
+                              .failures = m->o->failures / 100};
+        if (rehearse(&r, m->space, p, e) == 0)
+            continue;
+        dt_past_free(p);
+        return NULL;
+    }
+    return p;
+}
+
 static int simulate_one(struct simulation *m, uint64_t seed, struct dt_error *e)
 {
     static const volatile int stop;
@@ -170,7 +199,12 @@ static int simulate_one(struct simulation *m, uint64_t seed, struct dt_error *e)
     m->spec->seed = seed;
     m->b = dt_backend_replay(m->spec, m->space, m->o->table, m->o->noise / 100,
                              m->o->failures / 100, e);
-    struct dt_study *s = m->b ? dt_study_new(m->spec, m->space, NULL, e) : NULL;
+    struct dt_past *past = m->b ? remember(m, seed, e) : NULL;
+    struct dt_study *s = past ? dt_study_new(m->spec, m->space, NULL, e) : NULL;
+    if (s)
+        s->past = past;
+    else
+        dt_past_free(past);
     clock_t begin = clock();
     int rc = s ? dt_study_run(s, m->b, NULL, &reporter, NULL, &stop, e) : -1;
     if (rc == 0) {
@@ -208,6 +242,21 @@ static int find_table_best(struct simulation *m, struct dt_error *e)
                            : dt_fail(e, "%s: no row of the search space succeeded", m->o->table);
 }
 
+struct dt_space *replay_space(const struct dt_spec *spec, const char *name, const char *table,
+                              struct dt_error *e)
+{
+    size_t n;
+    double *points = dt_replay_points(spec, spec->params, spec->nparams, table, &n, e);
+    if (!points)
+        return NULL;
+    struct dt_space *space = dt_space_new(spec->params, spec->nparams, &spec->constraints, NULL, 0,
+                                          NULL, NULL, points, n, e);
+    free(points);
+    if (!space)
+        dt_fail_at(e, "%s", spec->constraints_place ? spec->constraints_place : name);
+    return space;
+}
+
 static int prepare(struct simulation *m, struct dt_error *e)
 {
     m->spec = dt_spec_read(m->o->spec, e);
@@ -219,19 +268,8 @@ static int prepare(struct simulation *m, struct dt_error *e)
                 e, "there is nothing to tune: name parameters under \"dt\" or \"hyperparameters\"");
         return dt_fail_at(e, "%s", m->o->spec);
     }
-    size_t n;
-    double *points =
-        dt_replay_points(m->spec, m->spec->params, m->spec->nparams, m->o->table, &n, e);
-    if (!points)
-        return -1;
-    m->space = dt_space_new(m->spec->params, m->spec->nparams, &m->spec->constraints, NULL, 0, NULL,
-                            NULL, points, n, e);
-    free(points);
-    if (!m->space) {
-        const char *place = m->spec->constraints_place;
-        return dt_fail_at(e, "%s", place ? place : m->o->spec);
-    }
-    return find_table_best(m, e);
+    m->space = replay_space(m->spec, m->o->spec, m->o->table, e);
+    return m->space ? find_table_best(m, e) : -1;
 }
 
 static void clear(struct simulation *m)
@@ -479,12 +517,17 @@ static void print_json(const struct simulation *m)
 /* 0: go on; else 1 + the exit code. */
 static int read_options(int argc, char **argv, struct options *o, struct dt_error *e)
 {
-    static const struct option longs[] = {
-        {"spec", required_argument, NULL, 's'},     {"table", required_argument, NULL, 't'},
-        {"seed", required_argument, NULL, 'n'},     {"repeat", required_argument, NULL, 'r'},
-        {"noise", required_argument, NULL, 'p'},    {"format", required_argument, NULL, 'f'},
-        {"failures", required_argument, NULL, 'b'}, {"timing", no_argument, NULL, 'c'},
-        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"spec", required_argument, NULL, 's'},
+                                          {"table", required_argument, NULL, 't'},
+                                          {"seed", required_argument, NULL, 'n'},
+                                          {"repeat", required_argument, NULL, 'r'},
+                                          {"noise", required_argument, NULL, 'p'},
+                                          {"format", required_argument, NULL, 'f'},
+                                          {"failures", required_argument, NULL, 'b'},
+                                          {"timing", no_argument, NULL, 'c'},
+                                          {"past", required_argument, NULL, 'o'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     *o = (struct options){.seed = -1, .repeat = 1};
     for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
         if (c == 'h') {
@@ -496,6 +539,8 @@ static int read_options(int argc, char **argv, struct options *o, struct dt_erro
             o->spec = optarg;
         else if (c == 't')
             o->table = optarg;
+        else if (c == 'o')
+            dt_strv_add(&o->past, optarg);
         else if (c == 'n')
             bad = dt_parse_int64(optarg, &o->seed) < 0 || o->seed < 0;
         else if (c == 'r')
@@ -521,30 +566,39 @@ static int read_options(int argc, char **argv, struct options *o, struct dt_erro
     return 1 + EXIT_USAGE;
 }
 
+static int run_all(const struct options *o)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    struct simulation m = {.o = o};
+    if (prepare(&m, &e) < 0) {
+        clear(&m);
+        return fail_with(&e, EXIT_USAGE);
+    }
+    m.results = dt_xcalloc((size_t)o->repeat, sizeof(*m.results));
+    uint64_t first = o->seed >= 0 ? (uint64_t)o->seed : m.spec->seed;
+    for (int64_t i = 0; i < o->repeat; i++) {
+        if (simulate_one(&m, first + (uint64_t)i, &e) < 0) {
+            clear(&m);
+            return fail_with(&e, EXIT_WORK_FAILED);
+        }
+    }
+    if (o->json)
+        print_json(&m);
+    else
+        print_text(&m);
+    clear(&m);
+    return fflush(stdout) == 0 ? EXIT_DONE : EXIT_WORK_FAILED;
+}
+
 int cmd_simulate(int argc, char **argv)
 {
     struct dt_error e = DT_ERROR_INIT;
     struct options o;
     int rc = read_options(argc, argv, &o, &e);
     if (rc)
-        return e.text ? fail_with(&e, rc - 1) : rc - 1;
-    struct simulation m = {.o = &o};
-    if (prepare(&m, &e) < 0) {
-        clear(&m);
-        return fail_with(&e, EXIT_USAGE);
-    }
-    m.results = dt_xcalloc((size_t)o.repeat, sizeof(*m.results));
-    uint64_t first = o.seed >= 0 ? (uint64_t)o.seed : m.spec->seed;
-    for (int64_t i = 0; i < o.repeat; i++) {
-        if (simulate_one(&m, first + (uint64_t)i, &e) < 0) {
-            clear(&m);
-            return fail_with(&e, EXIT_WORK_FAILED);
-        }
-    }
-    if (o.json)
-        print_json(&m);
+        rc = e.text ? fail_with(&e, rc - 1) : rc - 1;
     else
-        print_text(&m);
-    clear(&m);
-    return fflush(stdout) == 0 ? EXIT_DONE : EXIT_WORK_FAILED;
+        rc = run_all(&o);
+    dt_strv_free(&o.past);
+    return rc;
 }

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +134,8 @@ static int on_record(void *arg, struct json_object *record, struct dt_error *e)
         *o->setup = stored;
         o->s = dt_study_new(stored->spec, stored->space, stored->submitted, e);
         o->fresh = false;
+        if (o->s)
+            o->s->past = dt_past_from_json(dt_json_get(record, "past"), stored->space);
         return o->s ? 0 : -1;
     }
     return dt_study_apply_record(o->s, record, e);
@@ -182,14 +185,41 @@ static struct dt_journal *open_journal(const char *path, struct opening *o, stru
     return j;
 }
 
+/* What the history has of the same workload, or SPEC's studies, as the journal will keep it; NULL:
+ * nothing. Only a search with a model has a use for it. */
+static struct json_object *look_back(const struct dt_setup *s, const char *dir)
+{
+    const char *algorithm = dt_study_algorithm(s->spec, s->space);
+    bool model = strcmp(algorithm, "bayes") == 0 || strcmp(algorithm, "joint") == 0;
+    bool by_nodes = isfinite(s->spec->max_node_hours);
+    struct dt_workload w;
+    struct dt_error e = DT_ERROR_INIT;
+    if (!model || s->external || s->spec->no_history || !s->history)
+        return NULL;
+    dt_workload_make(&w, s->spec, s->script, &s->submission->args);
+    struct dt_past *p = s->spec->history_from.n
+                            ? dt_history_load_named(s->history, &w, &s->spec->history_from, s->space,
+                                                    by_nodes, &e)
+                            : dt_history_load(s->history, &w, false, dir, s->space, by_nodes, &e);
+    struct json_object *past = p && p->nstudies ? dt_past_to_json(p, s->space) : NULL;
+    if (!p)
+        printf("warning: the study starts without a past: %s\n", e.text);
+    dt_error_clear(&e);
+    dt_past_free(p);
+    return past;
+}
+
+/* `past` or NULL: from now on part of the study, whatever becomes of the history. */
 static int begin_journal(struct dt_journal *j, const struct dt_setup *s, const char *name,
-                         struct dt_error *e)
+                         struct json_object *past, struct dt_error *e)
 {
     char *exec = dt_self_exe(e), *text = exec ? dt_setup_text(s, exec) : NULL;
     struct json_object *record = json_object_new_object();
     json_object_object_add(record, "version", json_object_new_int(1));
     json_object_object_add(record, "name", json_object_new_string(name));
     json_object_object_add(record, "study", text ? dt_json_parse(text, "study", e) : NULL);
+    if (past)
+        json_object_object_add(record, "past", json_object_get(past));
     int rc = text ? dt_journal_append(j, record, e) : -1;
     json_object_put(record);
     free(exec);
@@ -406,8 +436,12 @@ int run_study(struct dt_setup *s, const char *study_name, const char *dir, uint3
     rc = j && write_tuner(dir, tuner_job, &e) == 0 && (!resumed || enter_study(dir, &e) == 0) ? 0
                                                                                               : -1;
     if (rc == 0 && o.fresh) {
-        rc = write_inputs(dir, s, &e) < 0 || begin_journal(j, s, name, &e) < 0 ? -1 : 0;
+        struct json_object *past = look_back(s, dir);
+        rc = write_inputs(dir, s, &e) < 0 || begin_journal(j, s, name, past, &e) < 0 ? -1 : 0;
         o.s = rc == 0 ? dt_study_new(s->spec, s->space, s->submitted, &e) : NULL;
+        if (o.s)
+            o.s->past = dt_past_from_json(past, s->space);
+        json_object_put(past);
     }
     if (rc == 0 && o.s)
         rc = run_open(s, o.s, j, name, dir, tuner_job, limits, serve, &e);

@@ -92,25 +92,11 @@ struct json_object *dt_history_spec(struct json_object *config);
 
 /* ---- for a warm start (past.c) ---- */
 
-struct dt_past_study {
-    char *name;
-    double time;     /* when it ended, seconds since the epoch */
-    bool same;       /* of the same workload; else another program of which the same was asked */
-    size_t first, n; /* its observations */
-};
 /* Past observations on the present space. One whose configuration lacks a parameter, has one more,
  * or lies outside of the domains is not among them; absent servers count as ps=0, an absent layout
  * as packed. Constraints are not looked at, nor what the cluster can run. Of the same workload a
  * NaN is what the script itself has; an observation of another program has none. obs[i].again
  * counts from 1 within its study: 1 + index - first. */
-struct dt_past {
-    struct dt_observation
-        *obs; /* study by study, the last first; of one study in the order of its trials */
-    size_t nobs;
-    double *x;                     /* nobs rows of space->n; obs[i].x points into it */
-    struct dt_past_study *studies; /* those with observations */
-    size_t nstudies;
-};
 /* Studies of the workload; with `others` also those of other programs of which the same is asked
  * (objective, target, quality, hyperparameters by name). The study in folder `not_this` (or NULL)
  * is left out: a resumed study knows its own trials. Cost is in node-seconds with `by_nodes`, else
@@ -119,6 +105,20 @@ struct dt_past {
 struct dt_past *dt_history_load(const char *dir, const struct dt_workload *w, bool others,
                                 const char *not_this, const struct dt_space *space, bool by_nodes,
                                 struct dt_error *e);
+/* The studies of these names, or folders, whatever their program. NULL, with an error, where one is
+ * not there or was not asked the same. */
+struct dt_past *dt_history_load_named(const char *dir, const struct dt_workload *w,
+                                      const struct dt_strv *names, const struct dt_space *space,
+                                      bool by_nodes, struct dt_error *e);
+/* Adds one study, by its record in the history; one without an observation on the space is left
+ * out. */
+void dt_past_add(struct dt_past *p, const struct dt_space *space, struct json_object *record,
+                 bool same, bool by_nodes);
+/* What a study keeps of its past, so that it goes on from the same when it is resumed: its first
+ * DT_PAST_STUDIES studies. From anything but such a list an empty past is made. */
+#define DT_PAST_STUDIES 8
+struct json_object *dt_past_to_json(const struct dt_past *p, const struct dt_space *space);
+struct dt_past *dt_past_from_json(struct json_object *all, const struct dt_space *space);
 void dt_past_free(struct dt_past *p);
 
 #endif

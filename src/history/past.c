@@ -86,8 +86,8 @@ static void mark_again(const struct dt_past *p, const struct dt_past_study *stud
     }
 }
 
-static void add_study(struct dt_past *p, const struct dt_space *space, struct json_object *record,
-                      bool same, bool by_nodes)
+void dt_past_add(struct dt_past *p, const struct dt_space *space, struct json_object *record,
+                 bool same, bool by_nodes)
 {
     struct json_object *list = dt_json_get(record, "observations");
     size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
@@ -99,6 +99,8 @@ static void add_study(struct dt_past *p, const struct dt_space *space, struct js
         if (map_observation(space, json_object_array_get_idx(list, i), same, by_nodes,
                             p->x + p->nobs * space->n, &p->obs[p->nobs]))
             p->nobs++;
+    for (size_t i = 0; i < p->nobs; i++) /* rows may have moved */
+        p->obs[i].x = p->x + i * space->n;
     study.n = p->nobs - study.first;
     if (!study.n)
         return;
@@ -106,6 +108,46 @@ static void add_study(struct dt_past *p, const struct dt_space *space, struct js
     p->studies = dt_xrealloc(p->studies, p->nstudies + 1, sizeof(*p->studies));
     p->studies[p->nstudies++] = study;
     mark_again(p, &study, space->n);
+}
+
+static bool same_task(const struct dt_workload *w, struct json_object *record)
+{
+    const char *signature = dt_json_str(record, "signature", ""),
+               *task = signature + strcspn(signature, "-");
+    return *task && strcmp(task + 1, w->task) == 0;
+}
+
+struct dt_past *dt_history_load_named(const char *dir, const struct dt_workload *w,
+                                      const struct dt_strv *names, const struct dt_space *space,
+                                      bool by_nodes, struct dt_error *e)
+{
+    struct dt_history h;
+    if (dt_history_read(dir, NULL, true, &h, e) < 0)
+        return NULL;
+    struct dt_past *p = dt_xcalloc(1, sizeof(*p));
+    int rc = 0;
+    for (size_t i = 0; i < names->n && rc == 0; i++) {
+        const char *name = names->v[i];
+        struct json_object *record = dt_history_study(&h, name);
+        if (!record && dt_starts_with(name, "dt-tune-"))
+            record = dt_history_study(&h, name + strlen("dt-tune-"));
+        if (!record)
+            rc =
+                dt_fail(e, "there is no study \"%s\" in %s; dt-tune history lists them", name, dir);
+        else if (!same_task(w, record))
+            rc = dt_fail(e,
+                         "study %s was of another objective, target, quality or hyperparameters, "
+                         "so its values say nothing here; leave it out",
+                         name);
+        else
+            dt_past_add(p, space, record,
+                        strcmp(dt_json_str(record, "signature", ""), w->signature) == 0, by_nodes);
+    }
+    dt_history_free(&h);
+    if (rc == 0)
+        return p;
+    dt_past_free(p);
+    return NULL;
 }
 
 struct dt_past *dt_history_load(const char *dir, const struct dt_workload *w, bool others,
@@ -117,16 +159,57 @@ struct dt_past *dt_history_load(const char *dir, const struct dt_workload *w, bo
         return NULL;
     struct dt_past *p = dt_xcalloc(1, sizeof(*p));
     for (size_t i = 0; i < h.n; i++) {
-        const char *signature = dt_json_str(h.v[i], "signature", ""),
-                   *task = signature + strcspn(signature, "-");
-        bool same = strcmp(signature, w->signature) == 0;
+        bool same = strcmp(dt_json_str(h.v[i], "signature", ""), w->signature) == 0;
         bool own = not_this && strcmp(dt_json_str(h.v[i], "dir", ""), not_this) == 0;
-        if (!own && (same || (others && *task && strcmp(task + 1, w->task) == 0)))
-            add_study(p, space, h.v[i], same, by_nodes);
+        if (!own && (same || (others && same_task(w, h.v[i]))))
+            dt_past_add(p, space, h.v[i], same, by_nodes);
     }
     dt_history_free(&h);
-    for (size_t i = 0; i < p->nobs; i++) /* the rows stay where they are from now on */
-        p->obs[i].x = p->x + i * space->n;
+    return p;
+}
+
+/* ---- as a study keeps it ---- */
+
+static struct json_object *observation_json(const struct dt_space *space,
+                                            const struct dt_observation *o)
+{
+    struct json_object *json = json_object_new_object();
+    json_object_object_add(json, "config", dt_config_to_json(space, o->x));
+    json_object_object_add(json, "status", json_object_new_string(dt_status_names[o->status]));
+    if (isfinite(o->value))
+        json_object_object_add(json, "value", dt_json_number(o->value));
+    if (isfinite(o->margin))
+        json_object_object_add(json, "margin", dt_json_number(o->margin));
+    if (o->cost > 0)
+        json_object_object_add(json, "duration_s", dt_json_number(o->cost));
+    return json;
+}
+
+struct json_object *dt_past_to_json(const struct dt_past *p, const struct dt_space *space)
+{
+    struct json_object *all = json_object_new_array();
+    for (size_t i = 0; i < p->nstudies && i < DT_PAST_STUDIES; i++) {
+        const struct dt_past_study *s = &p->studies[i];
+        struct json_object *one = json_object_new_object(), *list = json_object_new_array();
+        for (size_t k = s->first; k < s->first + s->n; k++)
+            json_object_array_add(list, observation_json(space, &p->obs[k]));
+        json_object_object_add(one, "study", json_object_new_string(s->name));
+        json_object_object_add(one, "time", dt_json_number(s->time));
+        json_object_object_add(one, "same", json_object_new_boolean(s->same));
+        json_object_object_add(one, "observations", list);
+        json_object_array_add(all, one);
+    }
+    return all;
+}
+
+struct dt_past *dt_past_from_json(struct json_object *all, const struct dt_space *space)
+{
+    struct dt_past *p = dt_xcalloc(1, sizeof(*p));
+    size_t n = json_object_is_type(all, json_type_array) ? json_object_array_length(all) : 0;
+    for (size_t i = 0; i < n; i++) {
+        struct json_object *one = json_object_array_get_idx(all, i);
+        dt_past_add(p, space, one, json_object_get_boolean(dt_json_get(one, "same")), false);
+    }
     return p;
 }
 

@@ -11,6 +11,7 @@ struct dt_evidence {
     const double *y;
     size_t n, pairs;
     double *dist; /* groups x pairs: squared distance of the pair (i, j < i), at i*(i-1)/2 + j */
+    double *own;  /* pairs: covariance of the series' own courses; NULL: no series */
     double *k;    /* pairs: unit covariance */
     double *l;    /* packed lower triangle */
     double *inverse, *alpha, *slope;
@@ -27,17 +28,21 @@ struct dt_evidence *dt_evidence_new(const struct dt_kernel *kernel, const struct
     ev->n = n;
     ev->pairs = pairs;
     ev->dist = dt_xcalloc(kernel->groups * pairs + 1, sizeof(double));
+    ev->own = kernel->series ? dt_xcalloc(pairs + 1, sizeof(double)) : NULL;
     ev->k = dt_xcalloc(pairs + 1, sizeof(double));
     ev->slope = dt_xcalloc(pairs + 1, sizeof(double));
     ev->l = dt_xcalloc(n * (n + 1) / 2, sizeof(double));
     ev->inverse = dt_xcalloc(n * (n + 1) / 2, sizeof(double));
     ev->alpha = dt_xcalloc(n, sizeof(double));
     for (size_t i = 0, at = 0; i < n; i++)
-        for (size_t j = 0; j < i; j++, at++)
+        for (size_t j = 0; j < i; j++, at++) {
             for (size_t c = 0; c < columns; c++) {
                 double d = x[i * columns + c] - x[j * columns + c];
                 ev->dist[kernel->group[c] * pairs + at] += d * d;
             }
+            if (ev->own)
+                ev->own[at] = dt_own_course(kernel, x + i * columns, 1, x + j * columns, 1);
+        }
     return ev;
 }
 
@@ -46,6 +51,7 @@ void dt_evidence_free(struct dt_evidence *ev)
     if (!ev)
         return;
     free(ev->dist);
+    free(ev->own);
     free(ev->k);
     free(ev->slope);
     free(ev->l);
@@ -76,14 +82,16 @@ static void covariances(struct dt_evidence *ev, const double *theta)
 /* Factorizes the covariance; returns the log likelihood and leaves l^-1 y in alpha. */
 static double factorize(struct dt_evidence *ev, double signal, double noise)
 {
-    double log_likelihood = -(double)ev->n * DT_LN_SQRT_2PI;
+    double log_likelihood = -(double)ev->n * DT_LN_SQRT_2PI,
+           variance = signal + noise + (ev->own ? ev->kernel->own : 0);
     for (size_t i = 0; i < ev->n; i++) {
         double *row = ev->l + i * (i + 1) / 2;
-        const double *k = ev->k + i * (i - 1) / 2;
+        const double *k = ev->k + i * (i - 1) / 2,
+                     *own = ev->own ? ev->own + i * (i - 1) / 2 : NULL;
         for (size_t j = 0; j < i; j++)
-            row[j] = signal * k[j];
+            row[j] = signal * k[j] + (own ? own[j] : 0);
         dt_solve(ev->l, row, i);
-        row[i] = dt_pivot(signal + noise, row, i);
+        row[i] = dt_pivot(variance, row, i);
         ev->alpha[i] = (ev->y[i] - dt_dot(row, ev->alpha, i)) / row[i];
         log_likelihood -= dt_log(row[i]) + 0.5 * ev->alpha[i] * ev->alpha[i];
     }

@@ -50,6 +50,14 @@ static void covariances(const struct dt_gp *gp, const double *q, size_t stride, 
     }
     for (size_t i = 0; i < n; i++)
         k[i] = gp->signal * dt_matern(k[i]);
+    for (size_t i = 0; i < n && gp->kernel->series; i++)
+        k[i] += dt_own_course(gp->kernel, q, stride, x + i, room);
+}
+
+/* Of the function at a point, before anything was observed. */
+static double variance(const struct dt_gp *gp)
+{
+    return gp->signal + (gp->kernel->series ? gp->kernel->own : 0);
 }
 
 void dt_gp_add(struct dt_gp *gp, const double *x, double y)
@@ -58,7 +66,7 @@ void dt_gp_add(struct dt_gp *gp, const double *x, double y)
     double *row = gp->l + n * (n + 1) / 2;
     covariances(gp, x, 1, gp->x, gp->room, n, row);
     dt_solve(gp->l, row, n);
-    row[n] = dt_pivot(gp->signal + gp->noise, row, n);
+    row[n] = dt_pivot(variance(gp) + gp->noise, row, n);
     gp->beta[n] = (y - dt_dot(row, gp->beta, n)) / row[n];
     for (size_t c = 0; c < gp->kernel->columns; c++)
         gp->x[c * gp->room + n] = x[c];
@@ -70,7 +78,7 @@ void dt_gp_predict(struct dt_gp *gp, const double *x, double *mean, double *sd)
     covariances(gp, x, 1, gp->x, gp->room, gp->n, gp->row);
     dt_solve(gp->l, gp->row, gp->n);
     *mean = dt_dot(gp->row, gp->beta, gp->n);
-    *sd = dt_pivot(gp->signal, gp->row, gp->n);
+    *sd = dt_pivot(variance(gp), gp->row, gp->n);
 }
 
 struct dt_field *dt_field_new(const struct dt_gp *gp, const double *points, size_t n)
@@ -86,7 +94,7 @@ struct dt_field *dt_field_new(const struct dt_gp *gp, const double *points, size
     f->var = dt_xcalloc(n, sizeof(double));
     f->v = dt_xcalloc(gp->room, sizeof(*f->v));
     for (size_t j = 0; j < n; j++)
-        f->var[j] = gp->signal;
+        f->var[j] = variance(gp);
     return f;
 }
 

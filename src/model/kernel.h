@@ -2,6 +2,7 @@
 #ifndef DT_KERNEL_H
 #define DT_KERNEL_H
 
+#include "model/model.h"
 #include "model/portable.h"
 
 #include <stddef.h>
@@ -12,6 +13,22 @@ static inline double dt_matern(double d2)
 {
     double r = sqrt(5 * d2);
     return (1 + r + r * r / 3) * dt_exp(-r);
+}
+
+/* Covariance of the courses that the series have of their own; the points' columns are p and q
+ * apart. */
+static inline double dt_own_course(const struct dt_kernel *k, const double *x, size_t p,
+                                   const double *y, size_t q)
+{
+    size_t columns = k->columns - k->series;
+    double same = 0, d2 = 0;
+    for (size_t c = columns; c < k->columns; c++)
+        same += x[c * p] * y[c * q];
+    if (same == 0)
+        return 0;
+    for (size_t c = 0; c < columns; c++)
+        d2 += (x[c * p] - y[c * q]) * (x[c * p] - y[c * q]);
+    return k->own * dt_exp(-0.5 * d2 / (k->reach * k->reach));
 }
 
 /* Scalar product in a fixed order of additions, eight sums side by side. */

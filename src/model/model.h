@@ -13,6 +13,11 @@
 struct dt_kernel {
     size_t columns, groups;
     size_t *group; /* of each column */
+    /* Where observations are of several series: the last so many columns are 1 for one of them and
+     * else 0, and each series also has a smooth course of its own, a second process of this variance
+     * and length. 0: no series. */
+    size_t series;
+    double own, reach;
 };
 #define DT_SIGNAL(k) ((k)->groups)
 #define DT_NOISE(k) ((k)->groups + 1)

@@ -39,6 +39,12 @@ double dt_normal_above(double z)
     return z >= 5 ? z + tail_fraction(z) : density(z) / dt_normal_cdf(-z);
 }
 
+double dt_log_sum(double a, double b)
+{
+    double high = fmax(a, b), low = fmin(a, b);
+    return low == -INFINITY ? high : high + dt_log(1 + dt_exp(low - high));
+}
+
 double dt_log_improvement(double z)
 {
     if (z > -5)

@@ -1,10 +1,12 @@
 /* Bayesian optimization: after a few space-filling configurations the one with the largest expected
- * improvement, where two views of the objective (a constant or the law of speed as prior mean) are
- * averaged by their evidence, times the probability that it runs at all. Nothing is kept between
- * calls: the context alone decides, bit for bit. */
+ * improvement, where views of the objective (a constant or the law of speed as prior mean, and what
+ * earlier studies have seen) are averaged by their evidence, times the probability that it runs at
+ * all. With earlier studies it begins with the best of theirs. Nothing is kept between calls: the
+ * context alone decides, bit for bit. */
 #include "optimizer/algorithms.h"
 #include "optimizer/belief.h"
 #include "optimizer/judge.h"
+#include "optimizer/lessons.h"
 #include "optimizer/pool.h"
 #include "model/portable.h"
 
@@ -12,7 +14,9 @@
 #include <string.h>
 
 #define START 3         /* space-filling configurations */
-#define START_DRAWS 20  /* of so many random ones the farthest from all others is taken */
+#define WARM_START 2    /* where there are earlier studies: the best of theirs, and one far away */
+#define START_DRAWS 20  /* of so many random ones the farthest from all others is taken ... */
+#define WARM_DRAWS 40   /* ... and that is one of few where there are earlier studies */
 #define LEARN_FROM 2    /* finished ones that a model needs */
 #define SCREEN_KNOWN 64 /* where both are larger: a model of so many observations ... */
 #define SCREEN_POOL 500 /* ... picks so many points for the model of all */
@@ -39,16 +43,24 @@ static double *middle_of(const struct dt_kernel *k, const struct dt_points *p)
 /* The first lies in the middle, the next ones far from all others and where they are likely to run.
  * Of many axes no random point is near the middle of all, so the pool's first is looked at too:
  * where nothing is known the middle is least far from the best. */
-static size_t fill(const struct dt_observed *o, const struct dt_pool *pool, gsl_rng *rng)
+static size_t fill(const struct dt_context *ctx, const struct dt_observed *o,
+                   const struct dt_pool *pool, gsl_rng *rng)
 {
     const struct dt_kernel *k = &o->encoding->kernel;
-    size_t tried = o->known.n + o->pending.n + o->failed.n, draws = tried < START ? START_DRAWS : 5,
+    bool past = ctx->past && ctx->past->nstudies;
+    size_t tried = o->known.n + o->pending.n + o->failed.n,
+           draws = tried >= START ? 5
+                   : past         ? WARM_DRAWS
+                                  : START_DRAWS,
            chosen = 0;
     double *middle = middle_of(k, &pool->p), farthest = -INFINITY;
     double *log_chance = dt_xcalloc(pool->p.n, sizeof(double));
     struct dt_feasibility *f = dt_feasibility_new(o);
     if (f)
         dt_feasibility_score(f, o, &pool->p, log_chance);
+    struct dt_doubts *d = dt_doubts_new(ctx, o->encoding);
+    if (d)
+        dt_doubts_score(d, &pool->p, log_chance);
     for (size_t t = 0; t < draws; t++) {
         size_t j = tried == 0 && t == 0 ? 0 : gsl_rng_uniform_int(rng, pool->p.n);
         const double *x = pool->p.x + j * k->columns;
@@ -63,6 +75,7 @@ static size_t fill(const struct dt_observed *o, const struct dt_pool *pool, gsl_
         }
     }
     dt_feasibility_free(f);
+    dt_doubts_free(d);
     free(log_chance);
     free(middle);
     return chosen;
@@ -111,6 +124,7 @@ struct scene {
     gsl_rng *rng;
     struct dt_pool *pool;
     bool start; /* too little is known for a model */
+    bool past;  /* there are earlier studies to learn from */
 };
 
 static struct scene scene_open(const struct dt_context *ctx)
@@ -119,8 +133,13 @@ static struct scene scene_open(const struct dt_context *ctx)
                       .rng = dt_rng_new(dt_rng_stream(ctx))};
     const struct dt_observed *o = s.o = dt_observed_new(ctx, s.encoding);
     s.pool = dt_pool_new(ctx, o, s.rng);
-    s.start = o->known.n + o->pending.n < START || o->known.n < LEARN_FROM ||
-              (o->nok < LEARN_FROM && !ctx->quality);
+    s.past = ctx->past && dt_lessons_best(ctx, s.encoding, false);
+    size_t tried = o->known.n + o->pending.n;
+    if (s.past)
+        s.start = tried < WARM_START || o->known.n == 0;
+    else
+        s.start =
+            tried < START || o->known.n < LEARN_FROM || (o->nok < LEARN_FROM && !ctx->quality);
     return s;
 }
 
@@ -148,13 +167,32 @@ static double search(const struct dt_context *ctx, struct scene *s, double *x)
     return at;
 }
 
+/* The best of the past, before anything else; beyond that nothing but a point far from it tells so
+ * much; after that what else was good in the past, until something is known. NULL: none of these,
+ * search or fill the space. */
+static const double *of_the_past(const struct dt_context *ctx, const struct scene *s)
+{
+    const struct dt_observed *o = s->o;
+    if (!s->past || ctx->nobs > START)
+        return NULL;
+    const double *best = dt_lessons_best(ctx, s->encoding, false);
+    if (!dt_context_tried(ctx, best))
+        return best;
+    return s->start && o->known.n + o->pending.n + o->failed.n >= WARM_START
+               ? dt_lessons_best(ctx, s->encoding, true)
+               : NULL;
+}
+
 static int suggest(void *cache, const struct dt_context *ctx, double *x, struct dt_error *e)
 {
     struct scene s = scene_open(ctx);
     int rc = s.pool->p.n > 0;
     (void)cache;
-    if (rc && s.start)
-        memcpy(x, s.pool->p.raw[fill(s.o, s.pool, s.rng)], ctx->space->n * sizeof(double));
+    const double *past = rc ? of_the_past(ctx, &s) : NULL;
+    if (past)
+        memcpy(x, past, ctx->space->n * sizeof(double));
+    else if (rc && s.start)
+        memcpy(x, s.pool->p.raw[fill(ctx, s.o, s.pool, s.rng)], ctx->space->n * sizeof(double));
     else if (rc)
         search(ctx, &s, x);
     else if (!ctx->space->enumerated)

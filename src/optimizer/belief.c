@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Hyperparameters are fitted to so many observations at most, an even sample. */
+/* Hyperparameters are fitted to so many observations at most, an even sample; of several series
+ * twice as many. */
 #define FIT_MAX 64
 /* The scatter of a logarithm that is expected before anything was seen, worth one observation. */
 #define USUAL_SCATTER 0.3
@@ -25,11 +26,10 @@ static struct dt_prior *priors(const struct dt_kernel *k, struct dt_prior length
     return p;
 }
 
-/* The most probable hyperparameters. Caller frees. */
-static double *fit(const struct dt_kernel *k, const struct dt_prior *prior, const double *x,
-                   const double *y, size_t n, double *evidence)
+double *dt_belief_fit(const struct dt_kernel *k, const struct dt_prior *prior, const double *x,
+                      const double *y, size_t n, double *evidence)
 {
-    size_t m = n < FIT_MAX ? n : FIT_MAX, columns = k->columns;
+    size_t most = k->series ? 2 * FIT_MAX : FIT_MAX, m = n < most ? n : most, columns = k->columns;
     double *theta = dt_xcalloc(DT_HYPERS(k), sizeof(double));
     double *some_x = dt_xcalloc(m * (columns + 1), sizeof(double)), *some_y = some_x + m * columns;
     for (size_t i = 0; i < m; i++) {
@@ -89,7 +89,7 @@ struct dt_belief *dt_belief_new(const struct dt_observed *o, bool law)
     standardise(b, o);
     struct dt_prior *prior = priors(k, (struct dt_prior){-0.5, 0.8}, (struct dt_prior){-3, 1});
     double *r = residuals(b, o);
-    b->theta = fit(k, prior, o->known.x, r, n, &b->log_weight);
+    b->theta = dt_belief_fit(k, prior, o->known.x, r, n, &b->log_weight);
     b->log_weight -= (double)(n < FIT_MAX ? n : FIT_MAX) * dt_log(b->unit);
     free(prior);
     free(r);
@@ -157,13 +157,6 @@ void dt_belief_chance(const struct dt_belief *b, const struct dt_observed *o,
     dt_gp_free(gp);
 }
 
-/* log(e^a + e^b) */
-static double log_sum(double a, double b)
-{
-    double high = fmax(a, b), low = fmin(a, b);
-    return low == -INFINITY ? high : high + dt_log(1 + dt_exp(low - high));
-}
-
 void dt_belief_score(const struct dt_belief *b, const struct dt_observed *o,
                      const struct dt_points *p, double *score)
 {
@@ -175,7 +168,7 @@ void dt_belief_score(const struct dt_belief *b, const struct dt_observed *o,
         double best = (o->best - law_at(b, o, p->raw[j]) - b->mean) / b->unit;
         double sd = sqrt(fmax(f->var[j], 1e-12 * gp->signal));
         score[j] =
-            log_sum(score[j], scale + dt_log(sd) + dt_log_improvement((best - f->mean[j]) / sd));
+            dt_log_sum(score[j], scale + dt_log(sd) + dt_log_improvement((best - f->mean[j]) / sd));
     }
     dt_field_free(f);
     dt_gp_free(gp);
@@ -209,7 +202,7 @@ struct dt_feasibility *dt_feasibility_new(const struct dt_observed *o)
     struct dt_prior *prior = priors(k, (struct dt_prior){-0.5, 0.8}, (struct dt_prior){-1, 1});
     double *x, *y, mean, evidence, at_random = 0;
     size_t n = labelled(o, &x, &y, &mean);
-    f->theta = fit(k, prior, x, y, n, &evidence);
+    f->theta = dt_belief_fit(k, prior, x, y, n, &evidence);
     for (size_t i = 0; i < n; i++)
         at_random -= 0.5 * y[i] * y[i] + DT_LN_SQRT_2PI;
     f->share = ((double)o->known.n + 0.5) / ((double)n + 1);

@@ -14,6 +14,10 @@ struct dt_belief {
     double log_weight; /* log evidence, comparable between views */
 };
 
+/* The most probable hyperparameters given the priors and n rows; of many an even sample is looked
+ * at. Caller frees. *evidence, where not NULL: the logarithm of the posterior density there. */
+double *dt_belief_fit(const struct dt_kernel *k, const struct dt_prior *prior, const double *x,
+                      const double *y, size_t n, double *evidence);
 /* With the law: NULL where it is of no use. */
 struct dt_belief *dt_belief_new(const struct dt_observed *o, bool law);
 void dt_belief_free(struct dt_belief *b);

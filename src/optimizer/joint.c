@@ -32,6 +32,7 @@ static struct dt_context paces(const struct dt_context *ctx, struct dt_observati
         }
     }
     c.obs = *obs;
+    c.past = NULL;
     c.maximize = c.quality = false;
     return c;
 }

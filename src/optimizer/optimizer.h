@@ -28,6 +28,22 @@ struct dt_observation {
     double margin;   /* of its quality; means something where the context has a quality; NaN: not known */
 };
 
+/* What an earlier study observed. */
+struct dt_past_study {
+    char *name;
+    double time;     /* when it ended, seconds since the epoch */
+    bool same;       /* of the same workload; else another program of which the same was asked */
+    size_t first, n; /* its observations */
+};
+struct dt_past {
+    /* Study by study, the last first; of one study in the order of its trials. */
+    struct dt_observation *obs;
+    size_t nobs;
+    double *x;                     /* nobs rows of space->n; obs[i].x points into it */
+    struct dt_past_study *studies; /* those with observations */
+    size_t nstudies;
+};
+
 struct dt_context {
     const struct dt_space *space;
     const struct dt_observation *obs; /* in order of creation, pending ones too */
@@ -38,6 +54,9 @@ struct dt_context {
     bool quality;       /* what has a negative margin is no good */
     double enough;      /* an expected improvement, as a fraction, up to which nothing more is looked for */
     double budget_left; /* the share of the budget that is left; 0 where there is none */
+    /* Earlier studies on this space, or NULL; an empty one is as good as none. Only a model learns
+     * from them. */
+    const struct dt_past *past;
 };
 
 struct dt_optimizer;

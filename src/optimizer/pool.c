@@ -9,6 +9,7 @@
  * half what is nearest to the best. */
 #define POOL_MAX 20000
 #define RANDOM_POINTS 2000
+#define PAST_POINTS 200
 #define BEST_POINTS 5
 #define VARIATIONS 100
 
@@ -188,12 +189,29 @@ static bool middle(const struct dt_context *ctx, double *x)
     return is_new(ctx, x, 0, x);
 }
 
+/* Appends what succeeded in earlier studies, at most PAST_POINTS. */
+static size_t from_past(const struct dt_context *ctx, double *rows, size_t n)
+{
+    const struct dt_past *past = ctx->past;
+    size_t columns = ctx->space->n;
+    for (size_t i = 0; past && i < past->nobs && n < PAST_POINTS; i++) {
+        double *x = rows + n * columns;
+        bool whole = true;
+        memcpy(x, past->obs[i].x, columns * sizeof(double));
+        for (size_t k = 0; k < columns; k++)
+            whole &= !isnan(x[k]) || !dt_space_active(ctx->space, x, k);
+        n += whole && past->obs[i].status == DT_STATUS_OK && is_new(ctx, rows, n, x);
+    }
+    return n;
+}
+
 static struct dt_pool *sample(const struct dt_context *ctx, const struct dt_observed *o,
                               gsl_rng *rng)
 {
     double *rows =
         dt_xcalloc((RANDOM_POINTS + BEST_POINTS * VARIATIONS) * ctx->space->n, sizeof(double));
     size_t n = middle(ctx, rows), best[BEST_POINTS];
+    n = from_past(ctx, rows, n);
     n = gather(ctx, NULL, 0, RANDOM_POINTS - n, rng, rows, n);
     size_t few = o->known.n < BEST_POINTS ? o->known.n : BEST_POINTS;
     gsl_sort_smallest_index(best, few, o->y, 1, o->known.n);

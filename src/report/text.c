@@ -56,6 +56,9 @@ void dt_report_intro(FILE *f, const struct dt_setup *setup, const struct dt_stud
         fprintf(f, "hyperparameters: as another program asks for\n");
     else
         fprintf(f, "as submitted: %s\n", submitted);
+    if (s->past && s->past->nstudies)
+        fprintf(f, "warm start: %zu earlier stud%s, %zu observation%s\n", s->past->nstudies,
+                s->past->nstudies == 1 ? "y" : "ies", s->past->nobs, s->past->nobs == 1 ? "" : "s");
     fprintf(f, "search space:\n%s  %s\n", space, setup->why_layout);
     if (setup->cluster)
         fprintf(f, "cluster: partition %s, %zu nodes\n", setup->cluster->partition,

@@ -308,11 +308,11 @@ static int parse_replay(struct dt_spec *s, const struct dt_place *top, struct js
     return where ? parse_where(r, &q, where, e) : 0;
 }
 
-/* false, or {"key": "resnet-on-imagenet"} */
+/* false, or {"key": "resnet-on-imagenet", "from": ["123", ...]} */
 static int parse_history(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
                          struct dt_error *e)
 {
-    static const char *const keys[] = {"key"};
+    static const char *const keys[] = {"key", "from"};
     struct dt_place p = dt_spec_under(top, "history"), q = dt_spec_under(&p, "key");
     if (!o)
         return 0;
@@ -324,7 +324,8 @@ static int parse_history(struct dt_spec *s, const struct dt_place *top, struct j
         return dt_spec_fail(&p, e, "false or an object like {\"key\": \"my-model\"} is needed here, "
                                    "this is %s", dt_spec_type_word(o));
     if (dt_spec_check_keys(&p, o, keys, COUNT(keys), e) < 0 ||
-        dt_spec_get_string(&p, o, "key", &s->history_key, e) < 0)
+        dt_spec_get_string(&p, o, "key", &s->history_key, e) < 0 ||
+        dt_spec_get_strings(&p, o, "from", &s->history_from, e) < 0)
         return -1;
     for (const char *c = s->history_key; c && *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
@@ -431,6 +432,7 @@ void dt_spec_free(struct dt_spec *s)
     free(s->quality.metric);
     free(s->algorithm);
     free(s->history_key);
+    dt_strv_free(&s->history_from);
     dt_strv_free(&s->pattern_names);
     dt_strv_free(&s->patterns);
     free(s->step);

@@ -134,6 +134,23 @@ static int check_submitted(const struct dt_setup *s, struct dt_error *e)
         s->submission->script_name, job->tasks, job->cpus, job->gpus, nodes, c->partition);
 }
 
+/* The studies that SPEC wants to learn from must be there: later nobody looks. */
+static int check_past(const struct dt_setup *s, struct dt_error *e)
+{
+    struct dt_workload w;
+    if (!s->spec->history_from.n)
+        return 0;
+    dt_workload_make(&w, s->spec, s->script, &s->submission->args);
+    struct dt_past *p = NULL;
+    if (s->history)
+        p = dt_history_load_named(s->history, &w, &s->spec->history_from, s->space, false, e);
+    else
+        dt_fail(e, "nobody knows where your home is: set DT_TUNE_HISTORY to the history's folder");
+    int rc = p ? 0 : dt_fail_at(e, "history.from");
+    dt_past_free(p);
+    return rc;
+}
+
 /* ---- --dt-apply ---- */
 
 static int exclude_each_other(const struct dt_submission *s, const struct dt_option *a,
@@ -300,7 +317,7 @@ static struct dt_setup *new_setup(struct dt_submission *submission, const char *
     }
     if (!s->cluster && !(s->cluster = dt_slurm_cluster(s->submission, e)))
         goto fail;
-    if (make_space(s, e) < 0 || (!s->config && check_submitted(s, e) < 0))
+    if (make_space(s, e) < 0 || check_past(s, e) < 0 || (!s->config && check_submitted(s, e) < 0))
         goto fail;
     goto out;
 fail:

@@ -1,3 +1,4 @@
+#include "history/history.h"
 #include "tuner/tuner.h"
 
 #include <math.h>
@@ -86,6 +87,7 @@ void dt_study_free(struct dt_study *s)
     free(s->stop_reason);
     dt_study_free_asks(s);
     dt_optimizer_free(s->optimizer);
+    dt_past_free(s->past);
     free(s);
 }
 
@@ -476,6 +478,7 @@ struct dt_context dt_study_context(const struct dt_study *s, struct dt_observati
     return (struct dt_context){.space = s->space,
                                .obs = *obs,
                                .nobs = s->n,
+                               .past = s->past,
                                .maximize = s->spec->maximize,
                                .seed = s->spec->seed,
                                .grid_levels = s->spec->grid_levels,

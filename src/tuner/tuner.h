@@ -151,6 +151,7 @@ struct dt_study {
     const struct dt_spec *spec;
     const struct dt_space *space;
     struct dt_optimizer *optimizer;
+    struct dt_past *past; /* what earlier studies observed here, or NULL; owned, set at the beginning */
     struct dt_stopping stopping;
     size_t parallel, repeats;
     double *submitted; /* the configuration as submitted, or NULL: then there is no such trial */

@@ -244,6 +244,36 @@ refused() {
     [ "$(squeue -h -t PD,R | wc -l)" = 0 ]
 }
 
+@test "a second study of a script starts from what the first found, also when it is resumed" {
+    printf '#!/bin/bash\n#SBATCH -n1 --mem=10\n: warm\n%s\n' "$(fast_with 3)" >warm.sh
+    local first second
+    first=$(sbatch --parsable --dt-tune --dt-workers=1-4 --dt-max-configs=4 --output=1.out warm.sh)
+    wait_for 60 job_ended "$first"
+    [ "$(grep -c '^warm start:' 1.out)" = 0 ]
+    second=$(sbatch --parsable --dt-tune --dt-workers=1-4 --dt-max-configs=2 --output=2.out warm.sh)
+    wait_for 60 job_ended "$second"
+    cat 2.out
+    [ "$(grep -Ec '^warm start: 1 earlier study, [34] observations$' 2.out)" = 1 ]
+    # trial 1 is the job as submitted, trial 2 the best of the first study
+    sed -n 's/.*"event":"created".*"trial":2,.*"config":\({[^}]*}\).*/\1/p' "dt-tune-$second/journal.jsonl" >config
+    [ "$(json config 'o["workers"]')" = "$(json "dt-tune-$first/best.json" 'o["workers"]')" ]
+    # what it started with is its own: the history may go
+    dt-tune history --script=warm.sh --format=json >list.json
+    rm "$DT_TUNE_HISTORY/$(json list.json 'o["studies"][0]["signature"]').jsonl"
+    dt-tune report "$second" | grep -q '^warm start: 1 earlier study'
+    second=$(sbatch --parsable --dt-tune --dt-resume="$second" --dt-max-configs=3 --output=3.out warm.sh)
+    wait_for 60 job_ended "$second"
+    cat 3.out
+    grep -q '^warm start: 1 earlier study' 3.out
+    echo '{"history": false, "dt": {"workers": {"low": 1, "high": 4}}, "search": {"max_configs": 2}}' >cold.json
+    second=$(sbatch --parsable --dt-tune=cold.json --output=4.out warm.sh)
+    wait_for 60 job_ended "$second"
+    [ "$(grep -c '^warm start:' 4.out)" = 0 ]
+    echo '{"history": {"from": ["4711"]}, "dt": {"workers": [1, 2]}}' >from.json
+    run ! --separate-stderr sbatch --dt-tune=from.json warm.sh
+    [[ $stderr == *'history.from: there is no study "4711" in '* ]]
+}
+
 @test "a resumed study has one entry" {
     printf '#!/bin/bash\n#SBATCH -n1 --mem=10\n: resumed\n' >third.sh
     local id again

@@ -21,7 +21,7 @@
 #define COLUMNS 3
 
 static size_t group[COLUMNS] = {0, 1, 1};
-static const struct dt_kernel kernel = {COLUMNS, 2, group};
+static const struct dt_kernel kernel = {.columns = COLUMNS, .groups = 2, .group = group};
 static const struct dt_prior prior[4] = {{-0.5, 0.8}, {-0.5, 0.8}, {0, 0.5}, {-3, 1}};
 static const double theta[4] = {-0.7, -0.3, 0.2, -2.5};
 
@@ -98,7 +98,7 @@ static void matern_has_its_known_values(void **state)
 static void one_observation_is_done_by_hand(void **state)
 {
     const size_t g[1] = {0};
-    const struct dt_kernel one = {1, 1, (size_t *)g};
+    const struct dt_kernel one = {.columns = 1, .groups = 1, .group = (size_t *)g};
     const double t[3] = {0, 0, log(0.5)}, x = 0, q = 1;
     struct dt_gp *gp = dt_gp_new(&one, t, 1);
     double mean, sd, k = 0.523994108831820;

@@ -781,6 +781,74 @@ static void observations_are_mapped_to_the_present_space(void **state)
                 "1:ps=1 workers=3 worker_mem=1G layout=packed lr=0.5 opt=adam censored 4 2");
 }
 
+/* What a study keeps of its past is all that it learnt from it. */
+static void a_past_comes_back_from_its_json(void **state)
+{
+    struct dt_workload w = workload(SCRIPT, "{}", NULL);
+    struct dt_spec *spec;
+    struct dt_space *space = space_of("{\"dt\":{\"workers\":[1,2,3,4]}}", &spec);
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        char *name = dt_xasprintf("json%d", i);
+        add_observations(name, 1000 + i, &w, OBS("\"workers\":2", OK) "," OBS("\"workers\":2", OK) "," OBS("\"workers\":3", "\"status\":\"failed\""));
+        free(name);
+    }
+    struct dt_past *p = dt_history_load(dir, &w, false, NULL, space, true, NULL);
+    struct json_object *json = dt_past_to_json(p, space);
+    struct dt_past *q = dt_past_from_json(json, space), *none = dt_past_from_json(NULL, space);
+    assert_int_equal(q->nstudies, DT_PAST_STUDIES);
+    assert_string_equal(q->studies[0].name, "json9");
+    assert_true(q->studies[0].time == 1000 + 9 && q->studies[0].same);
+    assert_int_equal(q->nobs, 3 * DT_PAST_STUDIES);
+    for (size_t i = 0; i < q->nobs; i++) {
+        const struct dt_observation *a = &p->obs[i], *b = &q->obs[i];
+        assert_true(dt_config_equal(a->x, b->x, space->n));
+        assert_true(a->status == b->status && a->again == b->again && a->cost == b->cost);
+        assert_true(a->value == b->value || (isnan(a->value) && isnan(b->value)));
+    }
+    assert_int_equal(none->nobs + none->nstudies, 0);
+    dt_past_free(p);
+    dt_past_free(q);
+    dt_past_free(none);
+    json_object_put(json);
+    dt_space_free(space);
+    dt_spec_free(spec);
+}
+
+/* Of another program, but asked the same. */
+static void studies_are_loaded_by_name(void **state)
+{
+    static const char text[] = "{\"dt\":{\"workers\":[1,2,3,4]},\"history\":{\"from\":[\"dt-tune-n1\"]}}";
+    struct dt_workload mine = workload(SCRIPT, "{}", NULL), cost = workload(SCRIPT, COST, NULL);
+    struct dt_workload other = workload("#!/bin/sh\nother\n", "{}", NULL);
+    struct dt_spec *spec;
+    struct dt_space *space = space_of(text, &spec);
+    struct dt_strv names = DT_STRV_INIT;
+    struct dt_error e = DT_ERROR_INIT;
+    (void)state;
+    assert_int_equal(spec->history_from.n, 1);
+    add_observations("n1", 20, &other, OBS("\"workers\":2", OK));
+    add_observations("n2", 30, &cost, OBS("\"workers\":2", OK));
+    struct dt_past *p = dt_history_load_named(dir, &mine, &spec->history_from, space, false, &e);
+    assert_non_null(p);
+    assert_int_equal(p->nstudies, 1);
+    assert_string_equal(p->studies[0].name, "n1");
+    assert_false(p->studies[0].same);
+    dt_past_free(p);
+    dt_strv_add(&names, "n2");
+    assert_null(dt_history_load_named(dir, &mine, &names, space, false, &e));
+    assert_non_null(strstr(e.text, "study n2 was of another objective"));
+    dt_error_clear(&e);
+    dt_strv_free(&names);
+    dt_strv_add(&names, "n3");
+    assert_null(dt_history_load_named(dir, &mine, &names, space, false, &e));
+    assert_non_null(strstr(e.text, "there is no study \"n3\" in "));
+    dt_error_clear(&e);
+    dt_strv_free(&names);
+    dt_space_free(space);
+    dt_spec_free(spec);
+}
+
 static void what_a_smaller_space_implies_is_no_obstacle(void **state)
 {
     struct dt_workload w = workload(SCRIPT, "{}", NULL);
@@ -897,6 +965,8 @@ int main(void)
         TEST(the_option_with_precedence_counts),
         TEST(observations_are_mapped_to_the_present_space),
         TEST(what_a_smaller_space_implies_is_no_obstacle),
+        TEST(a_past_comes_back_from_its_json),
+        TEST(studies_are_loaded_by_name),
         TEST(other_programs_are_included_when_asked_for),
         TEST(nulls_of_another_program_mean_nothing_here),
         TEST(the_section_of_spec_is_checked),

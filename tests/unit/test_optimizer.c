@@ -65,7 +65,7 @@ static struct search start(struct dt_space *space, const char *algorithm, uint64
 
 static int step(struct search *s)
 {
-    struct dt_context ctx = {s->space, s->obs, s->n, false, s->seed, 3, false, 0, 0};
+    struct dt_context ctx = {.space = s->space, .obs = s->obs, .nobs = s->n, .seed = s->seed, .grid_levels = 3};
     double *x = s->x + s->n * s->space->n;
     int rc = dt_optimizer_suggest(s->optimizer, &ctx, x, &s->e);
     if (rc == 1)
@@ -168,7 +168,7 @@ static void a_restarted_search_goes_on_as_before(void **state)
         assert_int_equal(step(&s), 1);
     for (size_t at = 0; at < 20; at++) {
         struct dt_optimizer *o = dt_optimizer_new("random", space, 3, &s.e);
-        struct dt_context ctx = {space, s.obs, at, false, 3, 3, false, 0, 0};
+        struct dt_context ctx = {.space = space, .obs = s.obs, .nobs = at, .seed = 3, .grid_levels = 3};
         double x[2];
         assert_int_equal(dt_optimizer_suggest(o, &ctx, x, &s.e), 1);
         assert_true(dt_config_equal(x, s.obs[at].x, 2));

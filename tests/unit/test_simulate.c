@@ -252,6 +252,28 @@ static void suggestions_leave_out_what_is_inactive(void **state)
     free(given);
 }
 
+/* The same table as its own past: the first trial is the best. */
+static void a_past_gives_a_warm_start(void **state)
+{
+    struct dt_proc_result r, again;
+    struct dt_error e = DT_ERROR_INIT;
+    const char *const *words = WORDS("--past", spec, "--seed", "3", "--format", "json");
+    (void)state;
+    assert_int_equal(simulate(words, &r), 0);
+    assert_int_equal(simulate(words, &again), 0);
+    assert_string_equal(r.out, again.out);
+    struct json_object *o = dt_json_parse(r.out, "output", &e);
+    assert_int_equal(
+        dt_json_int(json_object_array_get_idx(dt_json_get(o, "studies"), 0), "trials_to_1pct", 0),
+        1);
+    json_object_put(o);
+    dt_proc_result_free(&r);
+    dt_proc_result_free(&again);
+    assert_int_equal(simulate(WORDS("--past", "/nowhere.json"), &r), 1);
+    assert_non_null(strstr(r.err, "--past=/nowhere.json: "));
+    dt_proc_result_free(&r);
+}
+
 static int make_files(void **state)
 {
     struct dt_buf b = DT_BUF_INIT;
@@ -287,6 +309,7 @@ int main(void)
         cmocka_unit_test(wrong_use_and_bad_input_exit_with_2),
         cmocka_unit_test(a_conditional_table_is_searched),
         cmocka_unit_test(suggestions_leave_out_what_is_inactive),
+        cmocka_unit_test(a_past_gives_a_warm_start),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, make_files, remove_files);
