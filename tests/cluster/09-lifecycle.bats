@@ -60,6 +60,7 @@ common_options="--dt-workers=1-3 --dt-param=lr={1,2,3,4} --dt-max-configs=4"
 start() {
     mkdir -p "$1"
     cd "$1"
+    export DT_TUNE_HISTORY=$PWD/history
     # shellcheck disable=SC2086
     [ -e train.sh ] || script $2
     shift 2

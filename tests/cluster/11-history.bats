@@ -9,7 +9,7 @@ setup_file() {
     cluster_up --nodes 4 --cpus 4 --mem 4096
     [ -z "${DT_CLUSTER_MISSING-}" ] || return 0
     # Two studies of two programs, which all tests look at: one het, one packed.
-    export het packed
+    export het packed common_history=$DT_TUNE_HISTORY
     cd "$BATS_FILE_TMPDIR"
     script
     printf '#!/bin/bash\n# another\nsrun true\n%s\n' "$(fast_with 3)" >other.sh
@@ -25,6 +25,7 @@ teardown_file() {
 
 setup() {
     need_cluster
+    export DT_TUNE_HISTORY=$common_history
     cd "$BATS_TEST_TMPDIR"
     unset "${!SBATCH_@}"
     cp "$BATS_FILE_TMPDIR"/*.sh .

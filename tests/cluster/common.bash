@@ -19,10 +19,12 @@ cluster_up() {
 }
 
 # For setup: skips the test where cluster_up found no Slurm. (bats 1.8 cannot skip in setup_file.)
+# The test gets a history of its own, so that its studies do not learn from another test's.
 need_cluster() {
     if [ -n "${DT_CLUSTER_MISSING-}" ]; then
         skip "$DT_CLUSTER_MISSING is not installed"
     fi
+    export DT_TUNE_HISTORY=$BATS_TEST_TMPDIR/history
 }
 
 # A file with its own setup calls need_cluster there.
@@ -73,6 +75,7 @@ at_once() {
             trap - DEBUG
             mkdir "$f"
             cd "$f"
+            export DT_TUNE_HISTORY=$PWD/history
             trap 'echo "line $LINENO: $BASH_COMMAND"' ERR
             "$f"
         ) >"$f.log" 2>&1 3>&- &
