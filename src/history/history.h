@@ -110,7 +110,7 @@ struct dt_past *dt_history_load(const char *dir, const struct dt_workload *w, bo
 struct dt_past *dt_history_load_named(const char *dir, const struct dt_workload *w,
                                       const struct dt_strv *names, const struct dt_space *space,
                                       bool by_nodes, struct dt_error *e);
-/* Adds one study, by its record in the history; one without an observation on the space is left
+/* Adds one study, by its record in the history; one of which nothing on the space ran is left
  * out. */
 void dt_past_add(struct dt_past *p, const struct dt_space *space, struct json_object *record,
                  bool same, bool by_nodes);

@@ -86,6 +86,15 @@ static void mark_again(const struct dt_past *p, const struct dt_past_study *stud
     }
 }
 
+/* Where nothing ran, the script is rather to blame than the configurations. */
+static bool any_ran(const struct dt_past *p, const struct dt_past_study *study)
+{
+    for (size_t i = study->first; i < study->first + study->n; i++)
+        if (p->obs[i].status != DT_STATUS_FAILED)
+            return true;
+    return false;
+}
+
 void dt_past_add(struct dt_past *p, const struct dt_space *space, struct json_object *record,
                  bool same, bool by_nodes)
 {
@@ -102,8 +111,10 @@ void dt_past_add(struct dt_past *p, const struct dt_space *space, struct json_ob
     for (size_t i = 0; i < p->nobs; i++) /* rows may have moved */
         p->obs[i].x = p->x + i * space->n;
     study.n = p->nobs - study.first;
-    if (!study.n)
+    if (!any_ran(p, &study)) {
+        p->nobs = study.first;
         return;
+    }
     study.name = dt_xstrdup(dt_json_str(record, "study", "?"));
     p->studies = dt_xrealloc(p->studies, p->nstudies + 1, sizeof(*p->studies));
     p->studies[p->nstudies++] = study;

@@ -707,73 +707,44 @@ static void observations_are_mapped_to_the_present_space(void **state)
         "\"opt\":[\"sgd\",\"adam\"],\"momentum\":{\"low\":0,\"high\":1.5,\"when\":\"opt == "
         "\\\"sgd\\\"\"}}}";
     (void)state;
-    add_observations(
-        "1", 10, &w,
+#define ON "\"worker_mem\":\"1G\",\"lr\":0.5,"
+#define ADAM ON "\"opt\":\"adam\""
+    static const char *const tried[] = {
         /* whole; a number in another spelling; repeated */
-        OBS("\"ps\":1,\"workers\":2,\"worker_mem\":\"2048M\",\"layout\":\"het\",\"lr\":0.5,\"opt\":"
-            "\"adam\"",
-            OK) "," OBS("\"ps\":1,\"workers\":2,\"worker_mem\":\"2G\",\"layout\":\"het\",\"lr\":0."
-                        "5,\"opt\":\"adam\"",
-                        OK) ","
+        OBS("\"ps\":1,\"workers\":2,\"worker_mem\":\"2048M\",\"layout\":\"het\",\"lr\":0.5,"
+            "\"opt\":\"adam\"", OK),
+        OBS("\"ps\":1,\"workers\":2,\"worker_mem\":\"2G\",\"layout\":\"het\",\"lr\":0.5,"
+            "\"opt\":\"adam\"", OK),
         /* neither servers nor layout; as the script has it */
         OBS("\"workers\":8,\"worker_mem\":\"1G\",\"lr\":null,\"opt\":\"sgd\",\"momentum\":0.5",
-            "\"status\":\"failed\"") ","
+            "\"status\":\"failed\""),
         /* outside: a number, a label, a null that is no hyperparameter's */
-        OBS("\"ps\":1,\"workers\":9,\"worker_mem\":\"1G\",\"lr\":0.5,\"opt\":\"adam\"", OK) "," OBS(
-            "\"ps\":1,\"workers\":1,\"worker_mem\":\"4G\",\"lr\":0.5,\"opt\":\"adam\"",
-            OK) "," OBS("\"ps\":1,\"workers\":1,\"worker_mem\":\"1G\",\"lr\":0.5,\"opt\":\"rms\"",
-                        OK) "," OBS("\"ps\":1,\"workers\":null,\"worker_mem\":\"1G\",\"lr\":0.5,"
-                                    "\"opt\":\"adam\"",
-                                    OK) ","
+        OBS("\"ps\":1,\"workers\":9," ADAM, OK),
+        OBS("\"ps\":1,\"workers\":1,\"worker_mem\":\"4G\",\"lr\":0.5,\"opt\":\"adam\"", OK),
+        OBS("\"ps\":1,\"workers\":1," ON "\"opt\":\"rms\"", OK),
+        OBS("\"ps\":1,\"workers\":null," ADAM, OK),
         /* a parameter is missing, one is too many, a conditional one is missing or has no place */
-        OBS("\"ps\":1,\"workers\":1,\"worker_mem\":\"1G\",\"opt\":\"adam\"", OK) "," OBS(
-            "\"ps\":1,\"workers\":1,\"worker_mem\":\"1G\",\"lr\":0.5,\"opt\":\"adam\",\"x\":1",
-            OK) "," OBS("\"ps\":1,\"workers\":1,\"worker_mem\":\"1G\",\"lr\":0.5,\"opt\":\"sgd\"",
-                        OK) "," OBS("\"ps\":1,\"workers\":1,\"worker_mem\":\"1G\",\"lr\":0.5,"
-                                    "\"opt\":\"adam\",\"momentum\":0.1",
-                                    OK) ","
+        OBS("\"ps\":1,\"workers\":1,\"worker_mem\":\"1G\",\"opt\":\"adam\"", OK),
+        OBS("\"ps\":1,\"workers\":1," ADAM ",\"x\":1", OK),
+        OBS("\"ps\":1,\"workers\":1," ON "\"opt\":\"sgd\"", OK),
+        OBS("\"ps\":1,\"workers\":1," ADAM ",\"momentum\":0.1", OK),
         /* nothing that could be learnt from */
-        OBS("\"ps\":1,\"workers\":3,\"worker_mem\":\"1G\",\"lr\":0.5,\"opt\":\"adam\"", "\"status\""
-                                                                                        ":\"ok\"") "," OBS(
-            "\"ps\":1,\"workers\":3,\"worker_mem\":\"1G\",\"lr\":0.5,\"opt\":\"adam\"",
-            "\"status\":\"pending\"") "," OBS("\"ps\":1,\"workers\":3,\"worker_mem\":\"1G\",\"lr\":"
-                                              "0.5,\"opt\":\"adam\"",
-                                              "\"status\":\"void\",\"value\":1") ",7,{}," OBS("\"ps"
-                                                                                              "\":"
-                                                                                              "1,"
-                                                                                              "\"wo"
-                                                                                              "rker"
-                                                                                              "s\":"
-                                                                                              "3,"
-                                                                                              "\"wo"
-                                                                                              "rker"
-                                                                                              "_mem"
-                                                                                              "\":"
-                                                                                              "\"1G"
-                                                                                              "\","
-                                                                                              "\"lr"
-                                                                                              "\":"
-                                                                                              "0.5,"
-                                                                                              "\"op"
-                                                                                              "t\":"
-                                                                                              "\"ad"
-                                                                                              "am"
-                                                                                              "\"",
-                                                                                              "\"st"
-                                                                                              "atus"
-                                                                                              "\":"
-                                                                                              "\"ce"
-                                                                                              "nsor"
-                                                                                              "ed\""
-                                                                                              ",\"v"
-                                                                                              "alue"
-                                                                                              "\":"
-                                                                                              "4,"
-                                                                                              "\"du"
-                                                                                              "rati"
-                                                                                              "on_"
-                                                                                              "s\":"
-                                                                                              "2"));
+        OBS("\"ps\":1,\"workers\":3," ADAM, "\"status\":\"ok\""),
+        OBS("\"ps\":1,\"workers\":3," ADAM, "\"status\":\"pending\""),
+        OBS("\"ps\":1,\"workers\":3," ADAM, "\"status\":\"void\",\"value\":1"),
+        "7",
+        "{}",
+        /* a bound */
+        OBS("\"ps\":1,\"workers\":3," ADAM,
+            "\"status\":\"censored\",\"value\":4,\"duration_s\":2"),
+    };
+    struct dt_strv list = DT_STRV_INIT;
+    for (size_t i = 0; i < COUNT(tried); i++)
+        dt_strv_add(&list, tried[i]);
+    char *all = dt_strv_join(&list, ",");
+    add_observations("1", 10, &w, all);
+    free(all);
+    dt_strv_free(&list);
     expect_past(&w, false, NULL, spec, true,
                 "1:ps=1 workers=2 worker_mem=2G layout=het lr=0.5 opt=adam ok 3 20; "
                 "1:ps=1 workers=2 worker_mem=2G layout=het lr=0.5 opt=adam ok 3 20+1; "
@@ -790,7 +761,9 @@ static void a_past_comes_back_from_its_json(void **state)
     (void)state;
     for (int i = 0; i < 10; i++) {
         char *name = dt_xasprintf("json%d", i);
-        add_observations(name, 1000 + i, &w, OBS("\"workers\":2", OK) "," OBS("\"workers\":2", OK) "," OBS("\"workers\":3", "\"status\":\"failed\""));
+        add_observations(name, 1000 + i, &w,
+                         OBS("\"workers\":2", OK) "," OBS("\"workers\":2", OK) "," OBS(
+                             "\"workers\":3", "\"status\":\"failed\""));
         free(name);
     }
     struct dt_past *p = dt_history_load(dir, &w, false, NULL, space, true, NULL);
@@ -818,7 +791,8 @@ static void a_past_comes_back_from_its_json(void **state)
 /* Of another program, but asked the same. */
 static void studies_are_loaded_by_name(void **state)
 {
-    static const char text[] = "{\"dt\":{\"workers\":[1,2,3,4]},\"history\":{\"from\":[\"dt-tune-n1\"]}}";
+    static const char text[] =
+        "{\"dt\":{\"workers\":[1,2,3,4]},\"history\":{\"from\":[\"dt-tune-n1\"]}}";
     struct dt_workload mine = workload(SCRIPT, "{}", NULL), cost = workload(SCRIPT, COST, NULL);
     struct dt_workload other = workload("#!/bin/sh\nother\n", "{}", NULL);
     struct dt_spec *spec;
@@ -847,6 +821,16 @@ static void studies_are_loaded_by_name(void **state)
     dt_strv_free(&names);
     dt_space_free(space);
     dt_spec_free(spec);
+}
+
+static void a_study_of_which_nothing_ran_is_no_past(void **state)
+{
+    struct dt_workload w = workload(SCRIPT, "{}", NULL);
+    static const char spec[] = "{\"dt\":{\"workers\":[1,2,3,4]}}";
+    (void)state;
+    add_observations("1", 10, &w, OBS("\"workers\":1", OK));
+    add_observations("2", 20, &w, OBS("\"workers\":2", "\"status\":\"failed\""));
+    expect_past(&w, false, NULL, spec, false, "1:workers=1 ok 3 10");
 }
 
 static void what_a_smaller_space_implies_is_no_obstacle(void **state)
@@ -964,6 +948,7 @@ int main(void)
         TEST(the_layout_is_what_the_study_meant),
         TEST(the_option_with_precedence_counts),
         TEST(observations_are_mapped_to_the_present_space),
+        TEST(a_study_of_which_nothing_ran_is_no_past),
         TEST(what_a_smaller_space_implies_is_no_obstacle),
         TEST(a_past_comes_back_from_its_json),
         TEST(studies_are_loaded_by_name),
