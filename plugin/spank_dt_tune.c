@@ -267,6 +267,9 @@ static void check_end(const struct settings *s, bool ended, int status)
     if (!ended)
         DIE("%s prepare took more than %d seconds and was stopped; nothing was submitted", tool,
             s->seconds);
+    /* sbatch --dt-dry-run | head: nobody wants to know more. */
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE)
+        exit(1);
     if (WIFSIGNALED(status))
         DIE("%s prepare was ended by signal %d (%s); nothing was submitted", tool, WTERMSIG(status),
             strsignal(WTERMSIG(status)));

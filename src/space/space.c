@@ -126,6 +126,45 @@ static void enumerate(struct dt_space *s)
     dt_walk_end(&w);
 }
 
+/* The parameters of the DT configuration; NULL where it is not a space of its own. Caller frees. */
+static bool *dt_part(const struct dt_space *s)
+{
+    bool *among = dt_xcalloc(s->n, sizeof(*among));
+    double size = 1;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct dt_constraint *when = s->conditions->when[i];
+        among[i] = !s->params[i].hyper;
+        size *= among[i] ? dt_param_count(&s->params[i]) : 1;
+        for (size_t k = 0; among[i] && when && k < s->n; k++)
+            if (s->params[k].hyper && dt_constraint_mentions(when, k))
+                size = INFINITY;
+    }
+    if (size > 1 && size <= DT_SPACE_ENUMERATED)
+        return among;
+    free(among);
+    return NULL;
+}
+
+/* Where all is too much, at least the DT configurations are looked at: what none of the
+ * hyperparameters can make possible is counted with its reason. */
+static void count_dt(struct dt_space *s)
+{
+    bool *among = dt_part(s);
+    struct dt_walk w = {.conditions = s->conditions, .among = among};
+    const char *why;
+    if (!among)
+        return;
+    dt_walk_start(&w);
+    do {
+        if (dt_space_allows(s, w.x, &why))
+            s->ndt++;
+        else
+            exclude(s, why);
+    } while (dt_walk_next(&w));
+    dt_walk_end(&w);
+    free(among);
+}
+
 /* NaN comes behind all numbers. */
 static int compare_rows(const void *a, const void *b, void *arg)
 {
@@ -219,7 +258,9 @@ struct dt_space *dt_space_new(const struct dt_param *params, size_t n,
         offer_rows(s, candidates, ncandidates);
     else if (s->enumerated)
         enumerate(s);
-    if (s->enumerated && s->npoints == 0) {
+    else
+        count_dt(s);
+    if (s->npoints + s->ndt == 0 && (s->enumerated || s->nexclusions)) {
         refuse_empty(s, facts, nfacts, e);
         dt_space_free(s);
         return NULL;
@@ -392,6 +433,8 @@ char *dt_space_describe(const struct dt_space *s)
         dt_buf_addf(&b, "  up to %.4g configurations\n", s->product);
     else
         dt_buf_add(&b, "  infinitely many configurations (a parameter is continuous)\n");
+    if (s->ndt)
+        dt_buf_addf(&b, "  %zu DT configurations\n", s->ndt);
     for (size_t i = 0; i < s->nexclusions; i++)
         dt_buf_addf(&b, "  %zu excluded: %s\n", s->exclusions[i].count, s->exclusions[i].reason);
     return dt_buf_take(&b);

@@ -62,7 +62,8 @@ struct dt_space {
     bool enumerated;     /* points[] holds every allowed configuration */
     double *points;      /* npoints rows of n */
     size_t npoints;
-    struct dt_exclusion *exclusions;
+    size_t ndt; /* not enumerated: DT configurations that may be possible; 0: not counted */
+    struct dt_exclusion *exclusions; /* of configurations, or of DT configurations */
     size_t nexclusions;
 };
 

@@ -43,6 +43,7 @@ case $STUB in
 fail) echo "dt-tune: train.sh:4: no such thing" >&2; exit 2 ;;
 code) exit 7 ;;
 kill) kill -KILL $$ ;;
+pipe) kill -PIPE $$ ;;
 hang) exec sleep 30 ;;
 deaf) exec {fd}>&-; exec sleep 30 ;;
 dry) echo "dry run" ;;
@@ -338,6 +339,9 @@ refused() {
     run --separate-stderr sbatch --dt-tune --dt-dry-run train.sh
     [ "$status" -eq 0 ]
     [ "$output" = "dry run" ]
+    [ "$stderr" = "" ]
+    STUB=pipe # as by | head
+    run -1 --separate-stderr sbatch --dt-tune --dt-dry-run train.sh
     [ "$stderr" = "" ]
     [ "$(queued)" = 0 ]
 }

@@ -371,6 +371,33 @@ static void candidates_and_filters_narrow_a_space(void **state)
     dt_strv_free(&constraints);
 }
 
+/* Of a space that cannot be enumerated the DT configurations are counted, and what none of the
+ * hyperparameters can make possible. */
+static void dt_configurations_beside_continuous_parameters(void **state)
+{
+    struct dt_param params[] = {ps, workers, lr};
+    static const char *const some[] = {"ps + workers <= 3", "lr < 0.05 || workers == 1", NULL};
+    static const char *const none[] = {"ps + workers > 99", NULL};
+    struct dt_error e = DT_ERROR_INIT;
+    (void)state;
+    params[2].hyper = true;
+    struct dt_space *s = space_of(params, 3, some, &e);
+    assert_false(s->enumerated);
+    char *text = dt_space_describe(s);
+    assert_non_null(strstr(text, "\n  6 DT configurations\n  34 excluded: ps + workers <= 3\n"));
+    free(text);
+    dt_space_free(s);
+    assert_null(space_of(params, 3, none, &e));
+    assert_string_equal(
+        e.text, "the search space is empty: 40 excluded by \"ps + workers > 99\"; widen the "
+                "ranges or loosen the constraints");
+    dt_error_clear(&e);
+    params[0].when = (char *)"lr > 0.01";
+    s = space_of(params, 3, some, &e);
+    assert_int_equal(s->ndt, 0);
+    dt_space_free(s);
+}
+
 /* ---- configurations ---- */
 
 static void configurations_go_through_json_unchanged(void **state)
@@ -773,6 +800,7 @@ int main(void)
         cmocka_unit_test(an_empty_space_says_what_emptied_it),
         cmocka_unit_test(candidates_and_filters_narrow_a_space),
         cmocka_unit_test(configurations_go_through_json_unchanged),
+        cmocka_unit_test(dt_configurations_beside_continuous_parameters),
         cmocka_unit_test(wrong_configurations_are_refused),
         cmocka_unit_test(a_conditional_space_holds_each_configuration_once),
         cmocka_unit_test(conditions_may_depend_on_conditional_parameters),
