@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -135,7 +136,15 @@ int dt_mkdirs(const char *path, struct dt_error *e)
 
 char *dt_self_exe(struct dt_error *e)
 {
-    char *path = realpath("/proc/self/exe", NULL);
+    static const char deleted[] = " (deleted)"; /* as Linux says it */
+    char *path = realpath("/proc/self/exe", NULL), link[PATH_MAX + sizeof(deleted)];
+    if (path || errno != ENOENT)
+        goto out;
+    ssize_t n = readlink("/proc/self/exe", link, sizeof(link));
+    size_t end = n < 0 ? 0 : (size_t)n, tail = sizeof(deleted) - 1;
+    if (end > tail && memcmp(link + end - tail, deleted, tail) == 0)
+        path = dt_xstrndup(link, end - tail);
+out:
     if (!path)
         dt_fail(e, "cannot find this program's own path: /proc/self/exe: %s", strerror(errno));
     return path;

@@ -127,6 +127,7 @@ int dt_write_file(const char *path, const char *data, size_t len, unsigned mode,
 int dt_mkdirs(const char *path, struct dt_error *e);
 /* The folder that holds this program's own executable. Caller frees. */
 char *dt_self_dir(struct dt_error *e);
+/* The executable's path; the same where an upgrade has replaced the file since it was started. */
 char *dt_self_exe(struct dt_error *e);
 /* Finds a program along PATH, passing over `not_this` (a real path, or NULL). Caller frees; NULL if none. */
 char *dt_find_program(const char *name, const char *not_this);

@@ -15,6 +15,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 
+#define REPLACED "--replaced"
 static char *folder; /* an empty folder of our own */
 
 static char *in_folder(const char *name)
@@ -512,8 +513,38 @@ static int remove_folder(void **state)
     return rc;
 }
 
-int main(void)
+/* As when a package is upgraded while a study runs. */
+static void an_executable_keeps_its_path_when_it_is_replaced(void **state)
 {
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_proc_result r;
+    char *copy = dt_xasprintf("%s/copy", folder), *self = dt_self_exe(&e);
+    (void)state;
+    assert_int_equal(dt_proc_run((char *[]){"cp", self, copy, NULL}, NULL, 0, &r, &e), 0);
+    dt_proc_result_free(&r);
+    assert_int_equal(dt_proc_run((char *[]){copy, REPLACED, NULL}, NULL, 10, &r, &e), 0);
+    assert_string_equal(r.out, copy);
+    dt_proc_result_free(&r);
+    free(copy);
+    free(self);
+}
+
+static int replaced(const char *self)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    if (unlink(self) < 0)
+        return 1;
+    char *path = dt_self_exe(&e);
+    fputs(path ? path : e.text, stdout);
+    free(path);
+    dt_error_clear(&e);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], REPLACED) == 0)
+        return replaced(argv[0]);
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_are_one_line_with_their_place),
         cmocka_unit_test(buffers_and_lists_grow),
@@ -534,6 +565,7 @@ int main(void)
         cmocka_unit_test(programs_run_to_their_end),
         cmocka_unit_test(slow_programs_are_killed_and_absent_ones_named),
         cmocka_unit_test(long_output_is_cut_and_signals_are_blocked),
+        cmocka_unit_test(an_executable_keeps_its_path_when_it_is_replaced),
         cmocka_unit_test(nested_submissions_do_not_see_the_job),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
