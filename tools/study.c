@@ -269,7 +269,27 @@ static int write_inputs(const char *dir, const struct dt_setup *s, struct dt_err
     return rc == 0 ? write_in(dir, "script", s->script, 0777, e) : -1;
 }
 
-/* best.json and best.sh. */
+/* Where the best model went on from other trials. */
+static int write_schedule(const char *dir, const struct dt_study *study, struct dt_error *e)
+{
+    struct json_object *schedule = dt_report_schedule(study), *o;
+    if (!schedule)
+        return 0;
+    o = json_object_new_object();
+    json_object_object_add(o, "version", json_object_new_int(1));
+    json_object_object_add(o, "schedule", schedule);
+    char *checkpoint = dt_xasprintf("trials/%04d/checkpoint", dt_study_best(study)->id);
+    json_object_object_add(o, "checkpoint", json_object_new_string(checkpoint));
+    char *json = dt_json_text(o), *line = dt_xasprintf("%s\n", json);
+    int rc = write_in(dir, "schedule.json", line, 0666, e);
+    json_object_put(o);
+    free(checkpoint);
+    free(json);
+    free(line);
+    return rc;
+}
+
+/* best.json, best.sh and, where there is one, schedule.json. */
 static int write_best(const char *dir, const struct dt_setup *s, const struct dt_study *study,
                       struct dt_error *e)
 {
@@ -286,6 +306,8 @@ static int write_best(const char *dir, const struct dt_setup *s, const struct dt
     int rc = script ? write_in(dir, "best.json", line, 0666, e) : -1;
     if (rc == 0)
         rc = write_in(dir, "best.sh", script, 0777, e);
+    if (rc == 0)
+        rc = write_schedule(dir, study, e);
     json_object_put(config);
     free(json);
     free(line);

@@ -80,6 +80,7 @@ void dt_study_free(struct dt_study *s)
         free(t->why);
         free(t->text);
         free(t->pruned);
+        free(t->alone);
     }
     free(s->trials);
     free(s->finished);
@@ -243,12 +244,23 @@ static char *what_is_missing(const struct dt_study *s, const struct dt_trial *t)
 
 /* ---- the fold ---- */
 
+static int check_parent(const struct dt_study *s, const struct dt_event *ev, struct dt_error *e)
+{
+    const struct dt_trial *instead = dt_study_trial(s, ev->instead);
+    if (ev->parent && (!dt_study_trial(s, ev->parent) || !instead || !instead->heir))
+        return dt_fail(e, "trial %d cannot go on from trial %d in the place of trial %d", ev->trial,
+                       ev->parent, ev->instead);
+    return 0;
+}
+
 static int apply_created(struct dt_study *s, const struct dt_event *ev, struct dt_error *e)
 {
     if (ev->trial != (int)s->n + 1)
         return dt_fail(e, "trial %d was created out of order", ev->trial);
     if (ev->again < 0 || ev->again > (int)s->n || (ev->again && s->trials[ev->again - 1].again))
         return dt_fail(e, "trial %d cannot measure trial %d again", ev->trial, ev->again);
+    if (check_parent(s, ev, e) < 0)
+        return -1;
     int ask = ev->ask ? dt_study_find_ask(s, ev->ask) : -1;
     if (ev->ask && (ask < 0 || s->asks[ask].trial))
         return dt_fail(e, "trial %d answers %s, which nobody asks", ev->trial,
@@ -262,6 +274,9 @@ static int apply_created(struct dt_study *s, const struct dt_event *ev, struct d
     s->trials[s->n++] = (struct dt_trial){
         .id = ev->trial,
         .again = ev->again,
+        .parent = ev->parent,
+        .instead = ev->instead,
+        .from = ev->parent ? NAN : 0,
         .ask = ask + 1,
         .x = x,
         .why = dt_xstrdup(ev->text ? ev->text : ""),
@@ -271,12 +286,15 @@ static int apply_created(struct dt_study *s, const struct dt_event *ev, struct d
         .run_s = NAN,
         .billing = NAN,
         .nodes = NAN,
+        .t_created = ev->t,
         .t_started = NAN,
         .t_target = NAN,
         .value = NAN,
     };
     if (ask >= 0)
         s->asks[ask].trial = ev->trial;
+    if (ev->parent)
+        dt_study_trial(s, ev->instead)->heir = 0;
     return 0;
 }
 
@@ -293,12 +311,22 @@ static void apply_metric(const struct dt_study *s, struct dt_trial *t, const str
     m->last = isfinite(ev->value) ? ev->value : NAN;
     m->last_t = ev->t;
     m->count = ev->count ? ev->count : m->count + 1;
+    m->stepless |= isnan(ev->step);
     dt_series_add(&m->series, isnan(ev->step) ? (double)m->count : ev->step, m->last, ev->t);
     t->metrics_read = ev->read ? ev->read : t->metrics_read;
     bool hit = s->spec->target.metric && strcmp(ev->text, s->spec->target.metric) == 0 &&
                isfinite(ev->value) && dt_bound_margin(&s->spec->target, ev->value) >= 0;
     if (hit && isnan(t->t_target))
         t->t_target = ev->t;
+}
+
+/* It goes on from its parent's checkpoint: at most from where the parent was by then. */
+static void apply_handed_over(const struct dt_study *s, struct dt_trial *t,
+                              const struct dt_event *ev)
+{
+    const struct dt_metric *m = dt_trial_metric(dt_study_trial(s, t->parent), s->spec->metric);
+    t->alone = ev->text ? dt_xstrdup(ev->text) : NULL;
+    t->from = !t->alone && m && m->series.n ? m->series.v[m->series.n - 1].step : 0;
 }
 
 /* How often a run that failed through no fault of the configuration is repeated. */
@@ -402,6 +430,8 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
         t->job = ev->job;
         t->t_submitted = ev->t;
         t->t_started = NAN;
+        if (t->parent && isnan(t->from))
+            apply_handed_over(s, t, ev);
         break;
     case DT_EVENT_DEFERRED:
         t->deferred = ev->until;
@@ -425,6 +455,8 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
             return dt_study_apply_withdrawn(s, ev, e);
         free(t->pruned);
         t->pruned = dt_xstrdup(ev->text);
+        t->heir = ev->parent;
+        t->t_pruned = ev->t;
         break;
     case DT_EVENT_ENDED:
         apply_ended(s, t, ev);
