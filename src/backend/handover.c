@@ -198,8 +198,10 @@ static enum dt_handover try_copy(const struct copy *c)
     if (found > 0)
         rc = walk(c->to, remove_one, NULL) < 0 ? -1 : walk(c->from, copy_one, (void *)c);
     /* what vanishes while it is looked at is a change too */
-    enum dt_handover done = rc < 0 ? errno == ENOENT ? DT_HANDOVER_BUSY : DT_HANDOVER_FAILED
-                                   : DT_HANDOVER_DONE;
+    bool vanished = rc < 0 && (errno == ENOENT || errno == ESTALE);
+    enum dt_handover done = vanished  ? DT_HANDOVER_BUSY
+                            : rc < 0 ? DT_HANDOVER_FAILED
+                                     : DT_HANDOVER_DONE;
     if (found == 0)
         done = DT_HANDOVER_NOTHING;
     if (done == DT_HANDOVER_DONE && list(c->from, &after) >= 0 &&

@@ -230,7 +230,7 @@ static bool hand_over(struct slurm *b, const struct dt_study *s, const struct dt
                       struct dt_event *ev, char **alone)
 {
     struct dt_error e = DT_ERROR_INIT;
-    if (!t->parent)
+    if (!t->parent || t->run > 1) /* a later run goes on from its own */
         return true;
     char *theirs = trial_dir(b, dt_study_trial(s, t->parent)), *ours = trial_dir(b, t);
     char *from = dt_xasprintf("%s/checkpoint", theirs), *to = dt_xasprintf("%s/checkpoint", ours);

@@ -83,6 +83,9 @@ static struct json_object *best_json(const struct dt_study *s)
     json_object_object_add(o, "config", dt_report_config(s->space, x));
     add_number(o, "value", mean);
     json_object_object_add(o, "measurements", json_object_new_int(n));
+    struct json_object *schedule = dt_report_schedule(s);
+    if (schedule)
+        json_object_object_add(o, "schedule", schedule);
     free(x);
     return o;
 }

@@ -106,7 +106,7 @@ static void print_note(FILE *f, const struct dt_study *s, const struct dt_trial 
 static void print_parent(FILE *f, const struct dt_study *s, const struct dt_trial *t)
 {
     char *changes = dt_trial_changes(s, t);
-    if (t->parent && !t->alone)
+    if (t->parent && !t->alone && !isnan(t->from))
         fprintf(f, " (goes on from trial %d%s%s)", t->parent, *changes ? ", " : "", changes);
     else if (t->alone)
         fprintf(f, " (%s)", t->alone);

@@ -17,13 +17,18 @@ static double step_reached(const struct dt_pruner *p, const struct dt_member *m)
     return early || before || late ? NAN : step;
 }
 
+static bool was_there(const struct dt_member *m, double t)
+{
+    return m->begin <= t && t < m->end;
+}
+
 /* What a member had come to at a step, or by a time as far as it was then: the smaller, the better.
  * NaN: nothing. */
 static double standing(const struct dt_member *m, double step, double t, bool maximize)
 {
     const struct dt_curve *c = &m->curve;
     size_t i = 0;
-    if (m->begin > t || m->end <= t)
+    if (!was_there(m, t))
         return NAN;
     while (i + 1 < c->n && c->step[i] < step && c->t[i + 1] <= t)
         i++;
@@ -60,17 +65,17 @@ int dt_population_gives_way(const struct dt_pruner *p, const struct dt_member *m
     double step = members[which].running ? step_reached(p, &members[which]) : NAN;
     if (isnan(step))
         return -1;
-    double *v = dt_xcalloc(n, sizeof(*v));
-    size_t known = 0;
+    double *v = dt_xcalloc(n, sizeof(*v)), t = own->t[own->n - 1];
+    size_t all = 0;
     for (size_t i = 0; i < n; i++) {
-        v[i] = standing(&members[i], step, own->t[own->n - 1], maximize);
-        known += !isnan(v[i]);
+        v[i] = standing(&members[i], step, t, maximize);
+        all += was_there(&members[i], t);
     }
-    size_t share = (size_t)fmin(ceil(p->quantile * (double)known), floor((double)known / 2));
+    size_t share = (size_t)fmin(ceil(p->quantile * (double)all), floor((double)all / 2));
     size_t better = count_better(v, n, which);
-    int parent = share && better + share >= known ? choose(members, v, n, share, which, rng) : -1;
+    int parent = share && better + share >= all ? choose(members, v, n, share, which, rng) : -1;
     if (parent >= 0)
-        *why = dt_xasprintf("at step %g %zu of %zu others were better", step, better, known - 1);
+        *why = dt_xasprintf("at step %g %zu of %zu others were better", step, better, all - 1);
     free(v);
     return parent;
 }

@@ -83,6 +83,12 @@ static bool is_running(const struct dt_trial *t)
     return t->state == DT_TRIAL_STARTED && !t->pruned && !t->cancelling && isnan(t->t_target);
 }
 
+/* One that has to wait is no member yet; one that goes on from another has begun with what that had. */
+static double begin_of(const struct dt_trial *t)
+{
+    return t->parent ? t->t_created : isnan(t->t_started) ? INFINITY : t->t_started;
+}
+
 /* One that was stopped has its place taken by another, and one that failed has none any more. */
 static double end_of(const struct dt_trial *t)
 {
@@ -104,7 +110,8 @@ int dt_study_gives_way(const struct dt_study *s, int *parent, char **why)
     int id = 0;
     for (size_t i = 0; i < n; i++) {
         const struct dt_trial *t = &s->trials[i];
-        members[i] = (struct dt_member){lineage(s, t), t->from, is_running(t), t->t_created, end_of(t)};
+        members[i] =
+            (struct dt_member){lineage(s, t), t->start, is_running(t), begin_of(t), end_of(t)};
     }
     gsl_rng *rng = dt_rng_new(~stream_of(s));
     for (size_t i = 0; i < n && !id; i++) {

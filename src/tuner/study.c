@@ -277,6 +277,7 @@ static int apply_created(struct dt_study *s, const struct dt_event *ev, struct d
         .parent = ev->parent,
         .instead = ev->instead,
         .from = ev->parent ? NAN : 0,
+        .start = ev->parent ? NAN : 0,
         .ask = ask + 1,
         .x = x,
         .why = dt_xstrdup(ev->text ? ev->text : ""),
@@ -320,13 +321,19 @@ static void apply_metric(const struct dt_study *s, struct dt_trial *t, const str
         t->t_target = ev->t;
 }
 
+/* How far a trial's present run has come, where a metric is the objective. */
+static double last_step(const struct dt_study *s, const struct dt_trial *t)
+{
+    const struct dt_metric *m = dt_trial_metric(t, s->spec->metric);
+    return m && m->series.n ? m->series.v[m->series.n - 1].step : t->start;
+}
+
 /* It goes on from its parent's checkpoint: at most from where the parent was by then. */
 static void apply_handed_over(const struct dt_study *s, struct dt_trial *t,
                               const struct dt_event *ev)
 {
-    const struct dt_metric *m = dt_trial_metric(dt_study_trial(s, t->parent), s->spec->metric);
     t->alone = ev->text ? dt_xstrdup(ev->text) : NULL;
-    t->from = !t->alone && m && m->series.n ? m->series.v[m->series.n - 1].step : 0;
+    t->from = t->start = t->alone ? 0 : last_step(s, dt_study_trial(s, t->parent));
 }
 
 /* How often a run that failed through no fault of the configuration is repeated. */
@@ -341,8 +348,10 @@ static void add_cost(struct dt_cost *c, const struct dt_trial *t)
 }
 
 /* What the run that failed had reported says nothing about the next, but it had its cost. */
-static void run_again(struct dt_trial *t)
+static void run_again(const struct dt_study *s, struct dt_trial *t)
 {
+    if (dt_study_is_population(s))
+        t->start = last_step(s, t); /* it goes on from its own checkpoint */
     add_cost(&t->earlier, t);
     t->wait_s = t->startup_s = t->run_s = t->billing = t->nodes = NAN;
     forget_metrics(t);
@@ -375,7 +384,7 @@ static void apply_ended(struct dt_study *s, struct dt_trial *t, const struct dt_
     bool again = t->cause == DT_CAUSE_NODE_FAILURE || t->cause == DT_CAUSE_PREEMPTED ||
                  t->cause == DT_CAUSE_LOST;
     if (again && t->run < MAX_RUNS) {
-        run_again(t);
+        run_again(s, t);
     } else if (t->status != DT_STATUS_VOID) {
         s->finished = dt_xrealloc(s->finished, s->nfinished + 1, sizeof(*s->finished));
         s->finished[s->nfinished++] = t->id;
@@ -406,7 +415,7 @@ static void apply_resumed(struct dt_study *s, const struct dt_event *ev)
         struct dt_trial *t = &s->trials[i];
         bool cut = t->cause == DT_CAUSE_INTERRUPTED || t->cause == DT_CAUSE_STOPPED;
         if (t->state == DT_TRIAL_ENDED && cut)
-            run_again(t);
+            run_again(s, t);
         t->deferred = 0; /* whether it was submitted is known by now */
     }
 }
@@ -453,6 +462,8 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
     case DT_EVENT_PRUNED:
         if (withdrawn)
             return dt_study_apply_withdrawn(s, ev, e);
+        if (ev->parent && !dt_study_trial(s, ev->parent))
+            return dt_fail(e, "trial %d cannot give way to trial %d", t->id, ev->parent);
         free(t->pruned);
         t->pruned = dt_xstrdup(ev->text);
         t->heir = ev->parent;

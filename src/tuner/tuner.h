@@ -123,6 +123,7 @@ struct dt_trial {
     int instead; /* the trial whose place it takes; 0: none */
     int heir;    /* its place is still to be taken by one that goes on from this trial; 0: it is not */
     double from; /* the step from which on it has its hyperparameters; NaN: it is not submitted yet */
+    double start; /* the step that its present run goes on from, as far as is known; NaN likewise */
     char *alone; /* why it goes on from nothing though it has a parent; NULL */
     int ask;   /* 1 + the index of the request that it answers; 0: none */
     double *x;

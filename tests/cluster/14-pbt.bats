@@ -102,7 +102,8 @@ END
     [ -z "$(squeue -h)" ]
 }
 
-@test "a parent without a checkpoint: the new member begins from nothing, and the report says so" {
+# two_members: a study of two without checkpoints; once `ahead` is there the second gives way, and at `go` all end.
+two_members() {
     cat >train.sh <<'END'
 #!/bin/bash
 #SBATCH -n 1 --mem-per-cpu=10M -t 5
@@ -121,6 +122,11 @@ END
     id=$(sbatch --parsable --dt-tune=spec.json train.sh)
     dir=$PWD/dt-tune-$id
     wait_for 60 reported 1 2
+    wait_for 60 reported 2 1
+}
+
+@test "a parent without a checkpoint: the new member begins from nothing, and the report says so" {
+    two_members
     touch ahead
     wait_for 60 event created '"parent":1,"instead":2'
     wait_for 60 reported 3 1
@@ -128,6 +134,19 @@ END
     wait_for 60 job_ended "$id"
     grep -q '^ *3 .*(trial 1 has written no checkpoint: it began from nothing)$' "slurm-$id.out"
     [ ! -e "$dir/schedule.json" ]
+}
+
+@test "a checkpoint that cannot be copied is an outcome of the trial" {
+    two_members
+    touch "$dir/trials/0003" # where its folder should be
+    touch ahead
+    wait_for 60 event ended '"trial":3,'
+    touch go
+    wait_for 60 job_ended "$id"
+    [ "$(job_state "$id")" = COMPLETED ]
+    grep -q '^ *3 .*  ended: checkpoint not copied$' "slurm-$id.out"
+    grep -q '^ *| .*trials/0003: cannot create the directory: a file of that name is there$' "slurm-$id.out"
+    grep -q '^stopped: population: all 2 members are over$' "slurm-$id.out"
 }
 
 @test "a real training: a checkpoint is gone on from while its trial runs, also after kill -9 of the tuner" {

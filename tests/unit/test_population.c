@@ -106,6 +106,15 @@ static void who_joins_or_leaves_later_changes_nothing(void **state)
     assert_int_not_equal(gives_way(&rule, sooner, 0, false, NULL), -1);
 }
 
+static void who_has_reported_nothing_may_be_worse(void **state)
+{
+    static const char *const silent[] = {"10:5@5", "10:1@4", "begin=3", NULL};
+    static const char *const waits[] = {"10:5@5", "10:1@4", "begin=inf", NULL};
+    (void)state;
+    assert_int_equal(gives_way(&rule, silent, 0, false, NULL), -1);
+    assert_int_equal(gives_way(&rule, waits, 0, false, "at step 10 1 of 1 others were better"), 1);
+}
+
 static void a_member_is_looked_at_once_a_step(void **state)
 {
     static const char *const past[] = {"10:9@1 11:9@2", "11:1@1", NULL};
@@ -492,6 +501,36 @@ static void who_has_no_checkpoint_to_go_on_from_begins_anew(void **state)
     done(&f);
 }
 
+static void who_was_interrupted_gets_half_an_interval(void **state)
+{
+    struct fixture f = study(SPEC);
+    struct history j = {DT_STRV_INIT, DT_STRV_INIT};
+    (void)state;
+    go(&f, &j);
+    for (int i = 1; i <= 4; i++)
+        reports(&f, &j, i, 7, i);
+    struct dt_event ev = event(DT_EVENT_STOPPING, 0);
+    ev.text = dt_xstrdup("interrupted");
+    ev.interrupted = true;
+    note(&f, &j, ev);
+    for (int i = 1; i <= 4; i++) {
+        ev = event(DT_EVENT_ENDED, i);
+        ev.cause = DT_CAUSE_INTERRUPTED;
+        note(&f, &j, ev);
+    }
+    note(&f, &j, event(DT_EVENT_RESUMED, 0));
+    go(&f, &j);
+    for (int i = 1; i <= 4; i++)
+        reports(&f, &j, i, 11, i);
+    assert_int_equal(f.s->n, 4);
+    for (int i = 1; i <= 4; i++)
+        reports(&f, &j, i, 20, i);
+    assert_int_equal(f.s->n, 5);
+    assert_true(trial(&f, 5)->parent == 1 && trial(&f, 5)->instead == 4);
+    history_free(&j);
+    done(&f);
+}
+
 static void a_metric_without_a_step_ends_it(void **state)
 {
     struct fixture f = study(SPEC);
@@ -516,6 +555,12 @@ static void events_of_no_population_are_refused(void **state)
     ev.instead = 2;
     assert_int_equal(dt_study_apply(f.s, &ev, &e), -1);
     assert_string_equal(e.text, "trial 5 cannot go on from trial 1 in the place of trial 2");
+    ev = event(DT_EVENT_PRUNED, 4);
+    ev.parent = 9;
+    ev.text = dt_xstrdup("damaged");
+    assert_int_equal(dt_study_apply(f.s, &ev, &e), -1);
+    assert_string_equal(e.text, "trial 4 cannot give way to trial 9");
+    dt_event_free(&ev);
     dt_error_clear(&e);
     history_free(&j);
     done(&f);
@@ -580,6 +625,7 @@ int main(void)
         cmocka_unit_test(the_worst_gives_way_to_the_best),
         cmocka_unit_test(others_count_as_far_as_they_were),
         cmocka_unit_test(who_joins_or_leaves_later_changes_nothing),
+        cmocka_unit_test(who_has_reported_nothing_may_be_worse),
         cmocka_unit_test(a_member_is_looked_at_once_a_step),
         cmocka_unit_test(first_and_last_step_are_kept_to),
         cmocka_unit_test(new_hyperparameters_get_half_an_interval),
@@ -592,6 +638,7 @@ int main(void)
         cmocka_unit_test(the_study_ends_when_all_members_are_over),
         cmocka_unit_test(at_the_maximum_nobody_gives_way),
         cmocka_unit_test(who_has_no_checkpoint_to_go_on_from_begins_anew),
+        cmocka_unit_test(who_was_interrupted_gets_half_an_interval),
         cmocka_unit_test(a_metric_without_a_step_ends_it),
         cmocka_unit_test(events_of_no_population_are_refused),
         cmocka_unit_test(a_resumed_study_goes_on_as_it_would_have),
