@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define TRIES 5
-#define PAUSE 20000          /* microseconds before the second try, twice as long before each next */
+#define PAUSE 20000 /* microseconds before the second try, twice as long before each next */
 #define PIECE (1024 * 1024 * 1024) /* bytes for the kernel to copy in one call */
 
 /* ---- walking a folder: links are never followed ---- */
@@ -24,8 +24,9 @@ static int by_name(const FTSENT **a, const FTSENT **b)
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-/* Calls `each` for everything below a folder, with its path there ("" for the folder itself), folders
- * before and after (FTS_D, FTS_DP) what they hold. A folder that is not there has nothing. */
+/* Calls `each` for everything below a folder, with its path there ("" for the folder itself),
+ * folders before and after (FTS_D, FTS_DP) what they hold. A folder that is not there has nothing.
+ */
 static int walk(const char *folder, int (*each)(void *arg, const FTSENT *ent, const char *rel),
                 void *arg)
 {
@@ -34,7 +35,8 @@ static int walk(const char *folder, int (*each)(void *arg, const FTSENT *ent, co
     size_t n = strlen(folder);
     int rc = fts ? 0 : -1;
     for (FTSENT *ent; rc == 0 && (errno = 0, ent = fts_read(fts));) {
-        bool failed = ent->fts_info == FTS_DNR || ent->fts_info == FTS_ERR || ent->fts_info == FTS_NS;
+        bool failed =
+            ent->fts_info == FTS_DNR || ent->fts_info == FTS_ERR || ent->fts_info == FTS_NS;
         bool missing = failed && ent->fts_errno == ENOENT && ent->fts_level == 0;
         const char *rel = ent->fts_path + n;
         if (failed && !missing) {
@@ -199,7 +201,7 @@ static enum dt_handover try_copy(const struct copy *c)
         rc = walk(c->to, remove_one, NULL) < 0 ? -1 : walk(c->from, copy_one, (void *)c);
     /* what vanishes while it is looked at is a change too */
     bool vanished = rc < 0 && (errno == ENOENT || errno == ESTALE);
-    enum dt_handover done = vanished  ? DT_HANDOVER_BUSY
+    enum dt_handover done = vanished ? DT_HANDOVER_BUSY
                             : rc < 0 ? DT_HANDOVER_FAILED
                                      : DT_HANDOVER_DONE;
     if (found == 0)

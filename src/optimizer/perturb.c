@@ -3,6 +3,7 @@
 #include "optimizer/algorithms.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define UP 1.2
@@ -18,6 +19,15 @@ static double neighbour(const struct dt_param *p, double x, bool up)
     return p->values[room ? (up ? i + 1 : i - 1) : i];
 }
 
+/* As people would write it. */
+static double rounded(double x)
+{
+    char *s = dt_xasprintf("%.4g", x);
+    x = strtod(s, NULL);
+    free(s);
+    return x;
+}
+
 /* A number goes one step of its domain at least, if there is room. */
 static double scaled(const struct dt_param *p, double x, bool up)
 {
@@ -28,7 +38,7 @@ static double scaled(const struct dt_param *p, double x, bool up)
         to = to == at ? at + (up ? 1 : -1) : to;
         return dt_param_nth(p, (size_t)fmin(fmax(to, 0), last));
     }
-    return fmin(fmax(y, p->low), p->high);
+    return fmin(fmax(rounded(y), p->low), p->high);
 }
 
 /* At the edge of the domain the other way. */

@@ -28,8 +28,7 @@ static void print_limits(FILE *f, const struct dt_study *s)
     if (s->external)
         fprintf(f, "no more is asked for, or after %zu", st->max_configs);
     else if (dt_study_is_population(s))
-        fprintf(f, "all members of the population are over; from %zu trials on none goes on from "
-                   "another", st->max_configs);
+        fputs("all members of the population are over", f);
     else
         fprintf(f,
                 "best improved by no more than %.3g %% over %zu configurations (from %zu on), or "
@@ -60,10 +59,10 @@ void dt_report_intro(FILE *f, const struct dt_setup *setup, const struct dt_stud
     else
         fprintf(f, "as submitted: %s\n", submitted);
     if (dt_study_is_population(s))
-        fprintf(f, "population: %zu members, every %g steps the worst %.3g %% give way to some that "
-                   "go on from one of the best %.3g %%\n",
+        fprintf(f, "population: %zu members, every %g steps the worst %.3g %% give way to trials that "
+                   "go on from one of the best %.3g %%, as long as there are less than %zu\n",
                 s->parallel, spec->pruner.interval, 100 * spec->pruner.quantile,
-                100 * spec->pruner.quantile);
+                100 * spec->pruner.quantile, s->stopping.max_configs);
     if (s->past && s->past->nstudies)
         fprintf(f, "warm start: %zu earlier stud%s, %zu observation%s\n", s->past->nstudies,
                 s->past->nstudies == 1 ? "y" : "ies", s->past->nobs, s->past->nobs == 1 ? "" : "s");

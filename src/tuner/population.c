@@ -83,7 +83,8 @@ static bool is_running(const struct dt_trial *t)
     return t->state == DT_TRIAL_STARTED && !t->pruned && !t->cancelling && isnan(t->t_target);
 }
 
-/* One that has to wait is no member yet; one that goes on from another has begun with what that had. */
+/* One that has to wait is no member yet; one that goes on from another has begun with what that
+ * had. */
 static double begin_of(const struct dt_trial *t)
 {
     return t->parent ? t->t_created : isnan(t->t_started) ? INFINITY : t->t_started;
@@ -115,8 +116,8 @@ int dt_study_gives_way(const struct dt_study *s, int *parent, char **why)
     }
     gsl_rng *rng = dt_rng_new(~stream_of(s));
     for (size_t i = 0; i < n && !id; i++) {
-        int better = dt_population_gives_way(&s->spec->pruner, members, n, i, s->spec->maximize,
-                                             rng, why);
+        int better =
+            dt_population_gives_way(&s->spec->pruner, members, n, i, s->spec->maximize, rng, why);
         if (better < 0)
             continue;
         id = s->trials[i].id;
@@ -143,8 +144,8 @@ bool dt_study_create_child(const struct dt_study *s, struct dt_action *a)
     a->x = dt_xcalloc(s->space->n, sizeof(double));
     dt_perturb(s->space, dt_study_trial(s, a->parent)->x, s->spec->pruner.resample, stream_of(s),
                a->x);
-    a->why = dt_xasprintf("pbt: goes on from trial %d in the place of trial %d", a->parent,
-                          a->instead);
+    a->why =
+        dt_xasprintf("pbt: goes on from trial %d in the place of trial %d", a->parent, a->instead);
     return true;
 }
 
@@ -161,6 +162,12 @@ char *dt_study_no_population(const struct dt_study *s)
     return NULL;
 }
 
+static char *short_text(const struct dt_param *p, double x)
+{
+    bool any = !p->values && p->step <= 0 && !isnan(x);
+    return any ? dt_xasprintf("%.4g", x) : dt_param_text(p, x);
+}
+
 char *dt_trial_changes(const struct dt_study *s, const struct dt_trial *t)
 {
     const struct dt_trial *parent = dt_study_trial(s, t->parent);
@@ -169,7 +176,7 @@ char *dt_trial_changes(const struct dt_study *s, const struct dt_trial *t)
         const struct dt_param *p = &s->space->params[i];
         if (t->x[i] == parent->x[i] || (isnan(t->x[i]) && isnan(parent->x[i])))
             continue;
-        char *from = dt_param_text(p, parent->x[i]), *to = dt_param_text(p, t->x[i]);
+        char *from = short_text(p, parent->x[i]), *to = short_text(p, t->x[i]);
         dt_buf_addf(&b, "%s%s %s -> %s", b.len ? ", " : "", p->name, from, to);
         free(from);
         free(to);

@@ -234,7 +234,7 @@ int dt_study_hopeless(const struct dt_study *s, char **why);
 /* ---- population-based training: early_stop's rule pbt (population.c) ---- */
 
 bool dt_study_is_population(const struct dt_study *s);
-/* A running trial whose place is to go on from another's checkpoint, from whose (parent), and why (caller frees); 0: none. */
+/* A running trial whose place is to go on from the checkpoint of another (parent), and why (caller frees); 0: none. */
 int dt_study_gives_way(const struct dt_study *s, int *parent, char **why);
 /* Fills in the CREATE action for a place that is to go on from another trial. False: there is none. */
 bool dt_study_create_child(const struct dt_study *s, struct dt_action *a);

@@ -215,7 +215,8 @@ static void a_folder_that_changes_is_copied_between_changes(void **state)
             assert_true(done == DT_HANDOVER_DONE || done == DT_HANDOVER_BUSY);
             if (done == DT_HANDOVER_DONE) {
                 char *a = in(target, "a"), *b = in(target, "b");
-                char *first = dt_read_file(a, 100, NULL, NULL), *second = dt_read_file(b, 100, NULL, NULL);
+                char *first = dt_read_file(a, 100, NULL, NULL),
+                     *second = dt_read_file(b, 100, NULL, NULL);
                 long gap = strtol(first, NULL, 10) - strtol(second, NULL, 10);
                 assert_true(gap == 0 || gap == 1); /* as it was at one moment */
                 free(a);

@@ -1,4 +1,5 @@
-/* Population-based training: who gives way to whom, what the next hyperparameters are, and a study's course by events. */
+/* Population-based training: who gives way to whom, what the next hyperparameters are, and a
+ * study's course by events. */
 #include "optimizer/algorithms.h"
 #include "report/report.h"
 #include "stopping/population.h"
@@ -17,7 +18,8 @@
 
 /* ---- who gives way ---- */
 
-/* Members as text: "STEP:VALUE@TIME" each, after "from=STEP", "begin=TIME", "end=TIME" and "over" where they hold. */
+/* Members as text: "STEP:VALUE@TIME" each, after "from=STEP", "begin=TIME", "end=TIME" and "over"
+ * where they hold. */
 struct members {
     struct dt_member v[MAX];
     size_t n;
@@ -50,8 +52,8 @@ static struct members members(const char *const *texts)
 }
 
 /* The member that `which` gives way to, or -1. */
-static int gives_way(const struct dt_pruner *p, const char *const *texts, size_t which, bool maximize,
-                     const char *why)
+static int gives_way(const struct dt_pruner *p, const char *const *texts, size_t which,
+                     bool maximize, const char *why)
 {
     struct members m = members(texts);
     gsl_rng *rng = dt_rng_new(1);
@@ -82,8 +84,8 @@ static void the_worst_gives_way_to_the_best(void **state)
 
 static void others_count_as_far_as_they_were(void **state)
 {
-    /* the first is at 10 before the others, who are behind but better; what they report later is not
-     * looked at */
+    /* the first is at 10 before the others, who are behind but better; what they report later is
+     * not looked at */
     static const char *const ahead[] = {"10:5@5", "9:1@4 10:8@6", "9:2@4", "8:3@4", NULL};
     static const char *const worse[] = {"10:5@5", "9:6@4 10:1@6", "9:2@4", "8:3@4", NULL};
     static const char *const alone[] = {"10:5@5", "10:1@6", "from=nan", NULL};
@@ -96,10 +98,10 @@ static void others_count_as_far_as_they_were(void **state)
 static void who_joins_or_leaves_later_changes_nothing(void **state)
 {
     static const char *const before[] = {"10:5@5", "10:1@4", "10:2@4", "10:9@4", NULL};
-    static const char *const after[] = {"10:5@5", "10:1@4", "10:2@4", "end=6 over 10:9@4", "begin=6 10:1@4",
-                                        NULL};
-    static const char *const sooner[] = {"10:5@5", "10:1@4", "10:2@4", "end=5 over 10:9@4", "begin=5 10:1@4",
-                                         NULL};
+    static const char *const after[] = {"10:5@5",         "10:1@4", "10:2@4", "end=6 over 10:9@4",
+                                        "begin=6 10:1@4", NULL};
+    static const char *const sooner[] = {"10:5@5",         "10:1@4", "10:2@4", "end=5 over 10:9@4",
+                                         "begin=5 10:1@4", NULL};
     (void)state;
     assert_int_equal(gives_way(&rule, before, 0, false, NULL), -1);
     assert_int_equal(gives_way(&rule, after, 0, false, NULL), -1);
@@ -189,8 +191,8 @@ static struct fixture study(const char *text)
     f.spec = json ? dt_spec_parse(json, text, "S.json", &e) : NULL;
     if (!f.spec)
         fail_msg("%s", e.text);
-    f.space = dt_space_new(f.spec->params, f.spec->nparams, &f.spec->constraints, NULL, 0, NULL, NULL,
-                           NULL, 0, &e);
+    f.space = dt_space_new(f.spec->params, f.spec->nparams, &f.spec->constraints, NULL, 0, NULL,
+                           NULL, NULL, 0, &e);
     f.s = f.space ? dt_study_new(f.spec, f.space, NULL, &e) : NULL;
     if (!f.s)
         fail_msg("%s", e.text);
@@ -248,12 +250,13 @@ static void numbers_go_up_or_down_a_fifth(void **state)
     perturbs("\"lr\": {\"type\": \"float\", \"low\": 0.001, \"high\": 1, \"log\": true}", "",
              (double[]){0.5}, 0, "lr=0.4, lr=0.6");
     perturbs("\"lr\": {\"type\": \"float\", \"low\": 0.001, \"high\": 1}", "", (double[]){0.9}, 0,
-             "lr=0.7200000000000001, lr=1");
+             "lr=0.72, lr=1");
     perturbs("\"lr\": {\"type\": \"float\", \"low\": 0.001, \"high\": 1}", "", (double[]){1}, 0,
              "lr=0.8"); /* there is no more room above */
     perturbs("\"batch\": {\"type\": \"int\", \"low\": 32, \"high\": 64, \"step\": 8}", "",
              (double[]){48}, 0, "batch=40, batch=56");
-    perturbs("\"n\": {\"type\": \"int\", \"low\": 1, \"high\": 9}", "", (double[]){2}, 0, "n=1, n=3");
+    perturbs("\"n\": {\"type\": \"int\", \"low\": 1, \"high\": 9}", "", (double[]){2}, 0,
+             "n=1, n=3");
 }
 
 static void of_listed_values_a_neighbour_is_taken(void **state)
@@ -280,10 +283,10 @@ static void constraints_and_conditions_hold(void **state)
 
 /* ---- a study's course ---- */
 
-#define SPEC                                                                                         \
-    "{\"hyperparameters\": {\"lr\": {\"type\": \"float\", \"low\": 0.001, \"high\": 1, \"log\": "    \
-    "true}}, \"dt\": {\"workers\": {\"low\": 1, \"high\": 4}}, \"objective\": {\"metric\": "         \
-    "\"loss\", \"goal\": \"minimize\"}, \"search\": {\"algorithm\": \"random\", \"parallel\": 4, "   \
+#define SPEC                                                                                       \
+    "{\"hyperparameters\": {\"lr\": {\"type\": \"float\", \"low\": 0.001, \"high\": 1, \"log\": "  \
+    "true}}, \"dt\": {\"workers\": {\"low\": 1, \"high\": 4}}, \"objective\": {\"metric\": "       \
+    "\"loss\", \"goal\": \"minimize\"}, \"search\": {\"algorithm\": \"random\", \"parallel\": 4, " \
     "\"seed\": 3, \"early_stop\": {\"rule\": \"pbt\", \"interval\": 10, \"resample\": 0}}}"
 
 /* The events as JSON, and decisions.v[i]: what was decided after i + 1 of them. */
@@ -316,8 +319,8 @@ static char *decision(struct fixture *f)
         if (dt_study_decide(f->s, f->now, &a, &e) < 0)
             fail_msg("%s", e.text);
         char *config = a.x ? dt_config_text(f->space, a.x) : dt_xstrdup("-");
-        char *text = dt_xasprintf("%s %d parent %d instead %d %s: %s", words[a.kind], a.trial, a.parent,
-                                  a.instead, config, a.why ? a.why : "-");
+        char *text = dt_xasprintf("%s %d parent %d instead %d %s: %s", words[a.kind], a.trial,
+                                  a.parent, a.instead, config, a.why ? a.why : "-");
         bool cancel = a.kind == DT_ACTION_CANCEL;
         if (cancel)
             dt_study_trial(f->s, a.trial)->cancelling = true;
@@ -417,10 +420,10 @@ static void a_place_goes_on_from_the_best(void **state)
     assert_string_equal(gone->pruned, "at step 10 3 of 3 others were better");
     assert_int_equal(f.s->n, 5);
     assert_true(child->parent == 1 && child->instead == 4 && child->state == DT_TRIAL_CREATED);
-    assert_true(isnan(child->from)); /* its place is free once the other has ended */
+    assert_true(isnan(child->from));                /* its place is free once the other has ended */
     assert_true(child->x[0] == trial(&f, 1)->x[0]); /* as many workers */
     double ratio = child->x[1] / trial(&f, 1)->x[1];
-    assert_true(fabs(ratio - 1.2) < 1e-9 || fabs(ratio - 0.8) < 1e-9);
+    assert_true(fabs(ratio - 1.2) < 1e-3 || fabs(ratio - 0.8) < 1e-3);
     reports(&f, &j, 1, 12, 0.4);
     ends(&f, &j, 4, DT_CAUSE_CANCELLED);
     assert_true(trial(&f, 4)->status == DT_STATUS_PRUNED);
@@ -435,6 +438,34 @@ static void a_place_goes_on_from_the_best(void **state)
     free(changes);
     history_free(&j);
     done(&f);
+}
+
+static void members_begin_with_what_the_search_suggests(void **state)
+{
+    static const char *const algorithms[] = {"random", "sobol", "grid", "bayes", "joint"};
+    (void)state;
+    for (size_t i = 0; i < COUNT(algorithms); i++) {
+        struct dt_strv parts = DT_STRV_INIT;
+        dt_strv_split(&parts, SPEC, "\"");
+        for (size_t k = 0; k < parts.n; k++) {
+            bool name = strcmp(parts.v[k], "random") == 0;
+            char *part = name ? dt_xstrdup(algorithms[i]) : dt_xstrdup(parts.v[k]);
+            free(parts.v[k]);
+            parts.v[k] = part;
+        }
+        char *text = dt_strv_join(&parts, "\"");
+        struct fixture f = study(text);
+        struct history j = {DT_STRV_INIT, DT_STRV_INIT};
+        go(&f, &j);
+        assert_int_equal(f.s->n, 4); /* all at once, however few would learn from each other */
+        for (int a = 1; a <= 4; a++)
+            for (int b = 1; b < a; b++)
+                assert_false(dt_config_equal(trial(&f, a)->x, trial(&f, b)->x, 2));
+        history_free(&j);
+        done(&f);
+        free(text);
+        dt_strv_free(&parts);
+    }
 }
 
 static void the_study_ends_when_all_members_are_over(void **state)
@@ -538,7 +569,8 @@ static void a_metric_without_a_step_ends_it(void **state)
     (void)state;
     go(&f, &j);
     reports(&f, &j, 2, NAN, 5);
-    assert_true(dt_starts_with(f.s->stop_reason, "population: trial 2 reported loss without a step"));
+    assert_true(
+        dt_starts_with(f.s->stop_reason, "population: trial 2 reported loss without a step"));
     history_free(&j);
     done(&f);
 }
@@ -635,6 +667,7 @@ int main(void)
         cmocka_unit_test(of_listed_values_a_neighbour_is_taken),
         cmocka_unit_test(constraints_and_conditions_hold),
         cmocka_unit_test(a_place_goes_on_from_the_best),
+        cmocka_unit_test(members_begin_with_what_the_search_suggests),
         cmocka_unit_test(the_study_ends_when_all_members_are_over),
         cmocka_unit_test(at_the_maximum_nobody_gives_way),
         cmocka_unit_test(who_has_no_checkpoint_to_go_on_from_begins_anew),

@@ -1,10 +1,10 @@
-/* Population-based training against random search, the whole tuner on a training that runs here: population RULE SEED
- * POPULATION prints one JSON object. RULE is pbt or none.
+/* Population-based training against random search, the whole tuner on a training that runs here:
+ * population RULE SEED POPULATION prints one JSON object. RULE is pbt or none.
  *
- * The training: logistic regression by stochastic gradients, DIMENSIONS inputs of very different scales, noisy labels, one
- * sample an update; a step is UPDATES of them. Hyperparameters: learning rate and momentum. The objective is the loss on
- * samples that were not trained with. A step takes about a second of a virtual clock, a little more or less for each
- * trial. */
+ * The training: logistic regression by stochastic gradients, DIMENSIONS inputs of very different
+ * scales, noisy labels, one sample an update; a step is UPDATES of them. Hyperparameters: learning
+ * rate and momentum. The objective is the loss on samples that were not trained with. A step takes
+ * about a second of a virtual clock, a little more or less for each trial. */
 #include "backend/backend.h"
 #include "optimizer/algorithms.h"
 
@@ -13,7 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIMENSIONS = 20, SAMPLES = 4000, TRAINED = 2000, STEPS = 60, UPDATES = 20, INTERVAL = 5, MOST = 2000 };
+enum {
+    DIMENSIONS = 20,
+    SAMPLES = 4000,
+    TRAINED = 2000,
+    STEPS = 60,
+    UPDATES = 20,
+    INTERVAL = 5,
+    MOST = 2000
+};
 
 struct model {
     double w[DIMENSIONS], v[DIMENSIONS];
@@ -205,13 +213,16 @@ static const struct dt_backend_ops ops = {"training", now,  submit, cancel,
 static char *spec_text(const char *rule, unsigned long seed, unsigned long population)
 {
     bool pbt = strcmp(rule, "pbt") == 0;
-    return dt_xasprintf(
-        "{\"hyperparameters\": {\"lr\": {\"type\": \"float\", \"low\": 0.0001, \"high\": 1, \"log\": true}, "
-        "\"momentum\": {\"type\": \"float\", \"low\": 0, \"high\": 0.95}}, \"objective\": {\"metric\": \"loss\", "
-        "\"goal\": \"minimize\"}, \"search\": {\"algorithm\": \"random\", \"seed\": %lu, \"parallel\": %lu, "
-        "\"repeats\": 0, \"min_configs\": %d, \"max_configs\": %lu, \"early_stop\": {\"rule\": \"%s\", \"interval\": "
-        "%d, \"max_step\": %d}}}",
-        seed, population, MOST, pbt ? MOST : population, rule, INTERVAL, STEPS);
+    return dt_xasprintf("{\"hyperparameters\": {\"lr\": {\"type\": \"float\", \"low\": 0.0001, "
+                        "\"high\": 1, \"log\": true}, "
+                        "\"momentum\": {\"type\": \"float\", \"low\": 0, \"high\": 0.95}}, "
+                        "\"objective\": {\"metric\": \"loss\", "
+                        "\"goal\": \"minimize\"}, \"search\": {\"algorithm\": \"random\", "
+                        "\"seed\": %lu, \"parallel\": %lu, "
+                        "\"repeats\": 0, \"min_configs\": %d, \"max_configs\": %lu, "
+                        "\"early_stop\": {\"rule\": \"%s\", \"interval\": "
+                        "%d, \"max_step\": %d}}}",
+                        seed, population, MOST, pbt ? MOST : population, rule, INTERVAL, STEPS);
 }
 
 int main(int argc, char **argv)
@@ -226,8 +237,8 @@ int main(int argc, char **argv)
     char *text = spec_text(argv[1], seed, population);
     struct json_object *json = dt_json_parse(text, "spec", &e);
     struct dt_spec *spec = json ? dt_spec_parse(json, text, "spec", &e) : NULL;
-    struct dt_space *space = spec ? dt_space_new(spec->params, spec->nparams, &spec->constraints, NULL,
-                                                 0, NULL, NULL, NULL, 0, &e)
+    struct dt_space *space = spec ? dt_space_new(spec->params, spec->nparams, &spec->constraints,
+                                                 NULL, 0, NULL, NULL, NULL, 0, &e)
                                   : NULL;
     struct dt_study *s = space ? dt_study_new(spec, space, NULL, &e) : NULL;
     struct training *all = dt_xcalloc(1, sizeof(*all));
@@ -240,9 +251,10 @@ int main(int argc, char **argv)
     const struct dt_trial *best = dt_study_best(s);
     size_t stages;
     free(dt_study_schedule(s, best, &stages));
-    printf("{\"rule\": \"%s\", \"seed\": %lu, \"population\": %lu, \"trials\": %zu, \"steps\": %ld, "
-           "\"loss\": %.6f, \"stages\": %zu}\n",
-           argv[1], seed, population, s->n, all->steps, best->value, stages);
+    printf(
+        "{\"rule\": \"%s\", \"seed\": %lu, \"population\": %lu, \"trials\": %zu, \"steps\": %ld, "
+        "\"loss\": %.6f, \"stages\": %zu}\n",
+        argv[1], seed, population, s->n, all->steps, best->value, stages);
     destroy(all);
     dt_study_free(s);
     dt_space_free(space);
