@@ -99,6 +99,8 @@ END
     grep -q '"from_step":10,"trial":5' "$dir/schedule.json"
     grep -q '"checkpoint":"trials/0005/checkpoint"' "$dir/schedule.json"
     dt-tune report "$dir" --format json | grep -q '"parent":4'
+    grep -q '^# The best model came from a schedule' "$dir/best.sh"
+    sbatch --wait "$dir/best.sh"
     [ -z "$(squeue -h)" ]
 }
 
