@@ -35,12 +35,12 @@ struct dt_stage *dt_study_schedule(const struct dt_study *s, const struct dt_tri
     for (; up->parent && !up->alone; up = dt_study_trial(s, up->parent))
         (*n)++;
     struct dt_stage *v = dt_xcalloc(*n, sizeof(*v));
-    for (size_t i = *n; i-- > 0; t = dt_study_trial(s, t->parent)) {
+    for (size_t i = *n - 1; i > 0; i--, t = dt_study_trial(s, t->parent)) {
         const struct dt_series *own = series_of(s, t);
         /* its checkpoint may have been from before what the parent had last reported */
-        v[i] = (struct dt_stage){t, i && own->n ? fmin(t->from, own->v[0].step) : t->from};
+        v[i] = (struct dt_stage){t, own->n ? fmin(t->from, own->v[0].step) : t->from};
     }
-    v[0].from = 0;
+    v[0] = (struct dt_stage){t, 0};
     return v;
 }
 

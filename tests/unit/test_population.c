@@ -489,6 +489,20 @@ static void the_study_ends_when_all_members_are_over(void **state)
     done(&f);
 }
 
+static void any_other_study_has_no_schedule(void **state)
+{
+    struct fixture f = study("{\"dt\": {\"workers\": {\"low\": 1, \"high\": 4}}}");
+    struct history j = {DT_STRV_INIT, DT_STRV_INIT};
+    (void)state;
+    go(&f, &j);
+    reports(&f, &j, 1, 5, 1);
+    ends(&f, &j, 1, DT_CAUSE_OK);
+    assert_int_equal(dt_study_best(f.s)->id, 1);
+    assert_null(dt_report_schedule(f.s));
+    history_free(&j);
+    done(&f);
+}
+
 static void at_the_maximum_nobody_gives_way(void **state)
 {
     struct fixture f = study(SPEC);
@@ -669,6 +683,7 @@ int main(void)
         cmocka_unit_test(a_place_goes_on_from_the_best),
         cmocka_unit_test(members_begin_with_what_the_search_suggests),
         cmocka_unit_test(the_study_ends_when_all_members_are_over),
+        cmocka_unit_test(any_other_study_has_no_schedule),
         cmocka_unit_test(at_the_maximum_nobody_gives_way),
         cmocka_unit_test(who_has_no_checkpoint_to_go_on_from_begins_anew),
         cmocka_unit_test(who_was_interrupted_gets_half_an_interval),
