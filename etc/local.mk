@@ -4,5 +4,5 @@ examplesdir = $(docdir)/examples
 dist_examples_SCRIPTS = \
 	etc/examples/ps_async.sh etc/examples/ps_sync.sh etc/examples/ddp.sh etc/examples/heat_mpi.sh etc/examples/serve.sh
 dist_examples_DATA = \
-	etc/examples/README etc/examples/spec.json etc/examples/train_common.py \
+	etc/examples/README etc/examples/spec.json etc/examples/pbt.json etc/examples/train_common.py \
 	etc/examples/ps_train.py etc/examples/ddp.py etc/examples/heat_mpi.c etc/examples/optuna_serve.py

@@ -30,16 +30,18 @@ libdt_a_SOURCES += \
 	src/optimizer/acquire.h src/optimizer/acquire.c src/optimizer/observed.h src/optimizer/observed.c \
 	src/optimizer/judge.h src/optimizer/judge.c src/optimizer/lessons.h src/optimizer/lessons.c \
 	src/optimizer/belief.h src/optimizer/belief.c src/optimizer/pool.h src/optimizer/pool.c \
-	src/stopping/stopping.h src/stopping/stopping.c src/stopping/prune.h src/stopping/prune.c
+	src/optimizer/perturb.c \
+	src/stopping/stopping.h src/stopping/stopping.c src/stopping/prune.h src/stopping/prune.c \
+	src/stopping/population.h src/stopping/population.c
 
 libdt_a_SOURCES += \
-	src/tuner/tuner.h src/tuner/event.c src/tuner/study.c src/tuner/series.c src/tuner/ask.c src/tuner/decide.c src/tuner/early.c src/tuner/journal.c \
+	src/tuner/tuner.h src/tuner/event.c src/tuner/study.c src/tuner/series.c src/tuner/ask.c src/tuner/decide.c src/tuner/early.c src/tuner/population.c src/tuner/journal.c \
 	src/tuner/run.c src/tuner/setup.h src/tuner/setup.c
 
 libdt_a_SOURCES += \
 	src/backend/backend.h src/backend/slurm_private.h src/backend/slurm.c src/backend/slurm_jobs.c \
 	src/backend/slurm_cluster.c src/backend/slurm_submit.c src/backend/records.c \
-	src/backend/metrics.c src/backend/replay.c
+	src/backend/metrics.c src/backend/handover.c src/backend/replay.c
 
 libdt_a_SOURCES += \
 	src/history/history.h src/history/workload.c src/history/history.c src/history/apply.c \

@@ -269,7 +269,45 @@ static int write_inputs(const char *dir, const struct dt_setup *s, struct dt_err
     return rc == 0 ? write_in(dir, "script", s->script, 0777, e) : -1;
 }
 
-/* best.json and best.sh. */
+#define NOT_THE_SCHEDULE                                                                           \
+    "# The best model came from a schedule of hyperparameters, in schedule.json. This runs its last\n" \
+    "# values from the beginning, which may come to something else.\n"
+
+/* Whoever reads best.sh is to know what it is not. */
+static void remark(char **script)
+{
+    size_t first = strcspn(*script, "\n") + 1;
+    char *text = dt_xasprintf("%.*s%s%s", (int)first, *script, NOT_THE_SCHEDULE, *script + first);
+    free(*script);
+    *script = text;
+}
+
+static int write_schedule(const char *dir, const struct dt_study *study,
+                          struct json_object *schedule, struct dt_error *e)
+{
+    struct json_object *o = json_object_new_object();
+    json_object_object_add(o, "version", json_object_new_int(1));
+    json_object_object_add(o, "schedule", json_object_get(schedule));
+    char *checkpoint = dt_xasprintf("trials/%04d/checkpoint", dt_study_best(study)->id);
+    json_object_object_add(o, "checkpoint", json_object_new_string(checkpoint));
+    char *json = dt_json_text(o), *line = dt_xasprintf("%s\n", json);
+    int rc = write_in(dir, "schedule.json", line, 0666, e);
+    json_object_put(o);
+    free(checkpoint);
+    free(json);
+    free(line);
+    return rc;
+}
+
+/* That of an earlier sitting. */
+static void remove_schedule(const char *dir)
+{
+    char *path = dt_xasprintf("%s/schedule.json", dir);
+    unlink(path);
+    free(path);
+}
+
+/* best.json, best.sh and, where there is one, schedule.json. */
 static int write_best(const char *dir, const struct dt_setup *s, const struct dt_study *study,
                       struct dt_error *e)
 {
@@ -283,9 +321,17 @@ static int write_best(const char *dir, const struct dt_setup *s, const struct dt
     }
     char *json = dt_json_text(config), *line = dt_xasprintf("%s\n", json);
     char *script = expand_config(s, config, e);
+    struct json_object *schedule = dt_report_schedule(study);
+    if (script && schedule)
+        remark(&script);
     int rc = script ? write_in(dir, "best.json", line, 0666, e) : -1;
     if (rc == 0)
         rc = write_in(dir, "best.sh", script, 0777, e);
+    if (rc == 0 && schedule)
+        rc = write_schedule(dir, study, schedule, e);
+    else if (rc == 0)
+        remove_schedule(dir);
+    json_object_put(schedule);
     json_object_put(config);
     free(json);
     free(line);

@@ -75,8 +75,10 @@ def train(task):
         samples += count
         progress.add(loss.item(), mine)
         progress.show(samples, model)
+        if task.rank == 0 and checkpoint.due(samples):
+            checkpoint.save(samples, common.flat_parameters(model), common.flat_state(optimizer))
     if task.rank == 0 and stopped:
-        checkpoint.save(samples, common.flat_parameters(model), common.flat_state(optimizer))
+        checkpoint.stop(samples, common.flat_parameters(model), common.flat_state(optimizer))
     elif task.rank == 0:
         progress.finish(samples, model)
     group.close()

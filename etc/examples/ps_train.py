@@ -223,13 +223,15 @@ def work(task, model, checkpoint, found):
         progress.add(loss, count)
         flat, order, samples, first, count = servers.exchange(task.index, gradient, count, loss)
         progress.show(samples, model)
+        if task.index == 0 and checkpoint.due(samples):
+            checkpoint.save(*servers.state())
     servers.call_same("waiting for the other workers", leave, task.index)
     status = EXIT_STOPPED if order == STOP else 0
     if task.index == 0:
         samples, flat, optimizer_state = servers.state()
         set_parameters(model, flat)
         if status:
-            checkpoint.save(samples, flat, optimizer_state)
+            checkpoint.stop(samples, flat, optimizer_state)
         else:
             progress.finish(samples, model)
         servers.call_same("ending the servers", release, status)

@@ -79,6 +79,8 @@ def options(description):
     parser.add_argument("--epochs", type=int, default=chosen("epochs", "10"),
                         help="passes over the data, however many workers share them")
     parser.add_argument("--log-every", type=int, default=10, help="steps between two lines")
+    parser.add_argument("--checkpoint-every", type=int, default=0,
+                        help="steps between two checkpoints (default: only when asked to stop)")
     parser.add_argument("--timeout", type=float, default=60,
                         help="seconds of silence after which another task counts as lost")
     parser.add_argument("--start-timeout", type=float, default=300,
@@ -91,6 +93,8 @@ def parse(parser):
     for name in ("lr", "batch_size", "epochs", "log_every", "timeout", "start_timeout"):
         if not getattr(args, name) > 0:
             raise UsageError(f"{name} is {getattr(args, name)}; it must be greater than 0")
+    if args.checkpoint_every < 0:
+        raise UsageError(f"checkpoint_every is {args.checkpoint_every}; it must not be below 0")
     return args
 
 
@@ -321,13 +325,29 @@ class Checkpoint:
         self.path = os.path.join(directory, "checkpoint.pt") if directory else None
         self.task = task
         self.shape = [[name, list(p.shape)] for name, p in model.named_parameters()]
+        self.saved = None
 
-    def save(self, samples, flat, state):
-        args = self.task.args
-        step = samples // args.batch_size
+    def due(self, samples):
+        """Whether the time has come to save while the training goes on."""
+        every = self.task.args.checkpoint_every * self.task.args.batch_size
+        if not every or not self.path:
+            return False
+        before, self.saved = self.saved, samples // every
+        return before is not None and self.saved > before
+
+    def stop(self, samples, flat, state):
+        """Save, as the training was asked to stop."""
+        step = samples // self.task.args.batch_size
         if not self.path:
             self.task.say(f"stopped at step {step}, nothing saved: DT_CHECKPOINT_DIR is not set")
             return
+        self.save(samples, flat, state)
+        self.task.say(f"stopped at step {step}, checkpoint written to {self.path}")
+
+    def save(self, samples, flat, state):
+        """Whoever reads the file meanwhile finds the old one or the new one, whole."""
+        args = self.task.args
+        step = samples // args.batch_size
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         temporary = f"{self.path}.{os.getpid()}.tmp"
         content = {"version": 1, "step": step, "samples": samples, "model": flat,
@@ -339,7 +359,6 @@ class Checkpoint:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, self.path)
-        self.task.say(f"stopped at step {step}, checkpoint written to {self.path}")
 
     def load(self):
         """(samples done, parameters, optimizer state), or None where there is no checkpoint."""

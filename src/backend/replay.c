@@ -280,6 +280,9 @@ int dt_replay_adopt(struct dt_spec *spec, struct dt_error *e)
         return dt_fail(
             e, "SPEC has no \"replay\" section, which says how the table's columns stand for "
                "parameters and objective");
+    if (spec->pruner.rule == DT_PRUNE_PBT)
+        return dt_fail(e, "search.early_stop: pbt cannot be simulated: a table has no course of a run "
+                          "that goes on from another's checkpoint; use asha, hyperband or median");
     spec->maximize = spec->replay.maximize;
     spec->objective = DT_OBJECTIVE_METRIC;
     /* of a time and of what grows with it a row that was cut off is a bound */

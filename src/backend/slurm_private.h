@@ -43,6 +43,18 @@ void dt_records_read(const char *dir, struct dt_records *r);
 void dt_records_free(struct dt_records *r);
 /* The job that the run says it is; 0 where it has not begun. */
 uint32_t dt_records_job(const char *dir);
+/* ---- handover.c: the checkpoint of the trial that another goes on from ---- */
+
+enum dt_handover {
+    DT_HANDOVER_DONE,    /* it is there, now or since an earlier time */
+    DT_HANDOVER_NOTHING, /* the parent has no file there */
+    DT_HANDOVER_BUSY,    /* it kept changing: later */
+    DT_HANDOVER_FAILED,  /* with an error */
+};
+/* Copies a folder to another place, where nothing but an empty folder may be (else that stays as it is): complete and
+ * as it was at one moment, or not at all. Links are copied as links. */
+enum dt_handover dt_handover(const char *from, const char *to, struct dt_error *e);
+
 /* ---- metrics.c: what a run reports ----
  *
  * JSON lines, {"step": 120, "loss": 0.31, "time": 1732900000.1}, from the program or from dt-launch, which marks what it

@@ -26,7 +26,10 @@ static void take(struct dt_applied *a, struct json_object *record)
     bool time = strcmp(objective, "time") == 0 || strcmp(objective, "turnaround") == 0;
     char *text = dt_xasprintf(time ? "%.2f s" : "%.5g", value);
     a->config = json_object_get(best_config(record));
-    a->text = dt_xasprintf("study %s (%s %s)", dt_json_str(record, "study", "?"), objective, text);
+    a->text = dt_xasprintf("study %s (%s %s%s)", dt_json_str(record, "study", "?"), objective, text,
+                           dt_json_get(dt_json_get(record, "best"), "schedule")
+                               ? " by a schedule, of which these are the last values"
+                               : "");
     free(text);
 }
 

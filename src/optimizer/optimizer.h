@@ -99,6 +99,16 @@ void dt_optimizer_free(struct dt_optimizer *o);
 /* Whether a configuration was tried already, or is being tried. */
 bool dt_context_tried(const struct dt_context *ctx, const double *x);
 
+/* ---- perturb.c ---- */
+
+/* Puts hyperparameters near those of `from` into x, with its DT configuration: a number is
+ * multiplied by 1.2 or 0.8 (and rounded to four digits) within its domain and step, of listed values
+ * a neighbour is taken, and each is drawn anew instead with the chance `resample`. What the space
+ * does not allow is not returned; where nothing else was found x is `from`. The same stream gives
+ * the same. */
+void dt_perturb(const struct dt_space *s, const double *from, double resample, uint64_t stream,
+                double *x);
+
 /* ---- recommend.c ---- */
 
 /* The first observation of the configuration with the best mean of its measurements; -1: none has a

@@ -17,6 +17,11 @@ static struct json_object *trial_json(const struct dt_study *s, const struct dt_
     json_object_object_add(o, "why", json_object_new_string(t->why));
     if (t->again)
         json_object_object_add(o, "again", json_object_new_int(t->again));
+    if (t->parent) {
+        json_object_object_add(o, "parent", json_object_new_int(t->parent));
+        json_object_object_add(o, "instead", json_object_new_int(t->instead));
+        add_number(o, "from_step", t->from);
+    }
     json_object_object_add(o, "status", json_object_new_string(dt_status_names[t->status]));
     json_object_object_add(
         o, "cause",
@@ -67,6 +72,23 @@ static struct json_object *front_json(const struct dt_study *s)
     return list;
 }
 
+struct json_object *dt_report_schedule(const struct dt_study *s)
+{
+    const struct dt_trial *best = dt_study_best(s);
+    size_t n = 0;
+    struct dt_stage *stages = best ? dt_study_schedule(s, best, &n) : NULL;
+    struct json_object *list = n > 1 ? json_object_new_array() : NULL;
+    for (size_t i = 0; i < n && n > 1; i++) {
+        struct json_object *o = json_object_new_object();
+        add_number(o, "from_step", stages[i].from);
+        json_object_object_add(o, "trial", json_object_new_int(stages[i].t->id));
+        json_object_object_add(o, "config", dt_report_config(s->space, stages[i].t->x));
+        json_object_array_add(list, o);
+    }
+    free(stages);
+    return list;
+}
+
 static double gain(const struct dt_study *s, const struct dt_trial *base,
                    const struct dt_trial *best)
 {
@@ -100,6 +122,7 @@ struct json_object *dt_report_json(const struct dt_study *s, const char *name)
     json_object_object_add(o, "stop_reason",
                            s->stop_reason ? json_object_new_string(s->stop_reason) : NULL);
     json_object_object_add(o, "best", best ? standing_json(s, best) : NULL);
+    json_object_object_add(o, "schedule", dt_report_schedule(s));
     json_object_object_add(o, "submitted", base ? standing_json(s, base) : NULL);
     add_number(o, "gain", gain(s, base, best));
     json_object_object_add(o, "front", front_json(s));

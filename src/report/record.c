@@ -83,6 +83,9 @@ static struct json_object *best_json(const struct dt_study *s)
     json_object_object_add(o, "config", dt_report_config(s->space, x));
     add_number(o, "value", mean);
     json_object_object_add(o, "measurements", json_object_new_int(n));
+    struct json_object *schedule = dt_report_schedule(s);
+    if (schedule)
+        json_object_object_add(o, "schedule", schedule);
     free(x);
     return o;
 }
@@ -108,7 +111,8 @@ struct json_object *dt_report_record(const struct dt_setup *setup, const struct 
         json_object_array_add(space, param_json(&s->space->params[i]));
     for (size_t i = 0; i < s->n; i++) {
         const struct dt_trial *t = &s->trials[i];
-        if (t->state == DT_TRIAL_ENDED && t->status != DT_STATUS_PENDING &&
+        /* what went on from another trial says nothing of its configuration from the beginning on */
+        if (t->state == DT_TRIAL_ENDED && !t->parent && t->status != DT_STATUS_PENDING &&
             t->status != DT_STATUS_VOID)
             json_object_array_add(list, observation_json(s, t));
     }

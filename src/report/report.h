@@ -20,6 +20,9 @@ void dt_report_final(FILE *f, const struct dt_study *s, const char *best_sh);
 struct json_object *dt_report_json(const struct dt_study *s, const char *name);
 /* The configuration as best.json has it: what is left as the script has it is not in it. The caller puts() it. */
 struct json_object *dt_report_config(const struct dt_space *s, const double *x);
+/* What led to the best model where it went on from other trials, else NULL:
+ * [{"from_step":0,"trial":3,"config":{...}},...]. The caller puts() it. */
+struct json_object *dt_report_schedule(const struct dt_study *s);
 /* What the history keeps of a study that ended at `now`; the schema is in dt-tune(1). The caller puts() it. */
 struct json_object *dt_report_record(const struct dt_setup *setup, const struct dt_study *s, const char *name,
                                      const char *dir, double now);

@@ -27,6 +27,8 @@ static void print_limits(FILE *f, const struct dt_study *s)
     const struct dt_stopping *st = &s->stopping;
     if (s->external)
         fprintf(f, "no more is asked for, or after %zu", st->max_configs);
+    else if (dt_study_is_population(s))
+        fputs("all members of the population are over", f);
     else
         fprintf(f,
                 "best improved by no more than %.3g %% over %zu configurations (from %zu on), or "
@@ -56,6 +58,11 @@ void dt_report_intro(FILE *f, const struct dt_setup *setup, const struct dt_stud
         fprintf(f, "hyperparameters: as another program asks for\n");
     else
         fprintf(f, "as submitted: %s\n", submitted);
+    if (dt_study_is_population(s))
+        fprintf(f, "population: %zu members, every %g steps the worst %.3g %% give way to trials that "
+                   "go on from one of the best %.3g %%, as long as there are less than %zu\n",
+                s->parallel, spec->pruner.interval, 100 * spec->pruner.quantile,
+                100 * spec->pruner.quantile, s->stopping.max_configs);
     if (s->past && s->past->nstudies)
         fprintf(f, "warm start: %zu earlier stud%s, %zu observation%s\n", s->past->nstudies,
                 s->past->nstudies == 1 ? "y" : "ies", s->past->nobs, s->past->nobs == 1 ? "" : "s");
@@ -94,6 +101,17 @@ static void print_note(FILE *f, const struct dt_study *s, const struct dt_trial 
     print_lines_indented(f, t->note);
 }
 
+/* Where it began, if that was in another trial. */
+static void print_parent(FILE *f, const struct dt_study *s, const struct dt_trial *t)
+{
+    char *changes = dt_trial_changes(s, t);
+    if (t->parent && !t->alone && !isnan(t->from))
+        fprintf(f, " (goes on from trial %d%s%s)", t->parent, *changes ? ", " : "", changes);
+    else if (t->alone)
+        fprintf(f, " (%s)", t->alone);
+    free(changes);
+}
+
 /* `best`: the trial of the best configuration by then, or NULL, and its mean. */
 static void print_ended(FILE *f, const struct dt_study *s, const struct dt_trial *t,
                         const struct dt_trial *best, double mean)
@@ -108,6 +126,7 @@ static void print_ended(FILE *f, const struct dt_study *s, const struct dt_trial
             first ? " (as submitted)" : "", best == t ? " *" : "");
     if (t->again)
         fprintf(f, " (trial %d again)", t->again);
+    print_parent(f, s, t);
     if (t->cause == DT_CAUSE_TARGET)
         fputs(" (target reached)", f);
     else if (t->cause == DT_CAUSE_EXIT && t->signal)
@@ -332,6 +351,25 @@ static void print_pair(FILE *f, const struct dt_study *s, const struct dt_trial 
     free(x);
 }
 
+/* What led to a model that went on from others. */
+static void print_schedule(FILE *f, const struct dt_study *s, const struct dt_trial *best)
+{
+    size_t n;
+    struct dt_stage *stages = dt_study_schedule(s, best, &n);
+    if (n > 1)
+        fprintf(f, "\nthe best model came from a schedule, not from its last values alone:\n");
+    for (size_t i = 0; i < n && n > 1; i++) {
+        char *hyper = part_text(s->space, stages[i].t->x, true);
+        fprintf(f, "     from step %-8.6g %s (trial %d)\n", stages[i].from, hyper, stages[i].t->id);
+        free(hyper);
+    }
+    if (n > 1)
+        fprintf(f, "the model itself: trials/%04d/checkpoint in the folder of the study; the schedule: "
+                   "schedule.json\nbest.sh runs the last values from the beginning, which may come to "
+                   "something else\n", best->id);
+    free(stages);
+}
+
 static size_t count_ended(const struct dt_study *s)
 {
     size_t n = 0;
@@ -355,6 +393,7 @@ void dt_report_final(FILE *f, const struct dt_study *s, const char *best_sh)
             print_gain(f, s);
         print_cost(f, s);
         print_pair(f, s, best);
+        print_schedule(f, s, best);
         if (best_sh)
             fprintf(f, "submit it with: sbatch %s\n", best_sh);
     } else {

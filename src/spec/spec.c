@@ -135,12 +135,41 @@ static int get_number(const struct dt_place *p, struct json_object *o, const cha
     return 0;
 }
 
+/* What population-based training needs beyond its own keys. */
+static int check_population(const struct dt_spec *s, const struct dt_place *p, struct dt_error *e)
+{
+    const struct dt_pruner *r = &s->pruner;
+    size_t hyper = 0;
+    for (size_t i = 0; i < s->nparams; i++)
+        hyper += s->params[i].hyper;
+    if (s->objective != DT_OBJECTIVE_METRIC)
+        return dt_spec_fail(p, e, "pbt compares trials by the metric that is the objective; give one: "
+                                  "min:METRIC or max:METRIC");
+    if (!(r->interval > 0))
+        return dt_spec_fail(p, e, "\"interval\" is missing: after how many steps, again and again, "
+                                  "the worst trials go on from the best");
+    if (!(r->quantile > 0 && r->quantile <= 0.5))
+        return dt_spec_fail(p, e, "\"quantile\" must be above 0 and at most 0.5");
+    if (!(r->resample >= 0 && r->resample <= 1))
+        return dt_spec_fail(p, e, "\"resample\" must be between 0 and 1");
+    if (!hyper)
+        return dt_spec_fail(p, e, "pbt changes hyperparameters, and there are none");
+    if (s->candidates)
+        return dt_spec_fail(p, e, "pbt changes hyperparameters freely and cannot keep to "
+                                  "\"candidates\"; use constraints");
+    if (s->parallel < 2)
+        return dt_spec_fail(p, e, "the population are the trials at once: let \"parallel\" be 2 at "
+                                  "least (4 to 20 are usual)");
+    return 0;
+}
+
 /* "asha", or {"rule": "asha", "min_step": 1, ...} */
 static int parse_early_stop(struct dt_spec *s, const struct dt_place *top,
                             struct json_object *search, struct dt_error *e)
 {
-    static const char *const keys[] = {"rule", "min_step", "max_step", "reduction", "startup"};
-    static const char *const rules[] = {"none", "median", "asha", "hyperband"};
+    static const char *const keys[] = {"rule",    "min_step", "max_step", "reduction",
+                                       "startup", "interval", "quantile", "resample"};
+    static const char *const rules[] = {"none", "median", "asha", "hyperband", "pbt"};
     struct dt_place p = dt_spec_under(top, "early_stop");
     struct json_object *o = dt_json_get(search, "early_stop");
     struct dt_pruner *r = &s->pruner;
@@ -151,6 +180,9 @@ static int parse_early_stop(struct dt_spec *s, const struct dt_place *top,
                    get_number(&p, o, "min_step", "a number of steps", &r->min_step, e) < 0 ||
                    get_number(&p, o, "max_step", "a number of steps", &r->max_step, e) < 0 ||
                    get_number(&p, o, "reduction", "a number", &r->reduction, e) < 0 ||
+         get_number(&p, o, "interval", "a number of steps", &r->interval, e) < 0 ||
+         get_number(&p, o, "quantile", "a number", &r->quantile, e) < 0 ||
+         get_number(&p, o, "resample", "a number", &r->resample, e) < 0 ||
                    dt_spec_get_size(&p, o, "startup", 1, &r->startup, e) < 0))
         return -1;
     const char *rule = brief ? json_object_get_string(o) : dt_json_str(o, "rule", "");
@@ -159,7 +191,7 @@ static int parse_early_stop(struct dt_spec *s, const struct dt_place *top,
         if (strcmp(rule, rules[i]) == 0)
             found = i;
     if (found < 0)
-        return dt_spec_fail(&p, e, "a rule is needed: none, median, asha or hyperband");
+        return dt_spec_fail(&p, e, "a rule is needed: none, median, asha, hyperband or pbt");
     r->rule = (enum dt_prune_rule)found;
     if (!(r->min_step >= 0) || !(r->max_step >= 0) || !(r->reduction > 1))
         return dt_spec_fail(&p, e, "no step may be below 0, and \"reduction\" must be above 1");
@@ -170,7 +202,7 @@ static int parse_early_stop(struct dt_spec *s, const struct dt_place *top,
         return dt_spec_fail(&p, e,
                             "trials are stopped early by the metric that is the objective; give "
                             "one: min:METRIC or max:METRIC");
-    return 0;
+    return r->rule == DT_PRUNE_PBT ? check_population(s, &p, e) : 0;
 }
 
 static int parse_search(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
@@ -394,7 +426,8 @@ struct dt_spec *dt_spec_parse(struct json_object *json, const char *text, const 
     s->min_improve = 0.02;
     s->deadline = s->max_node_hours = INFINITY;
     s->repeats = 8;
-    s->pruner = (struct dt_pruner){.reduction = 3, .startup = 5};
+    s->pruner = (struct dt_pruner){
+        .reduction = 3, .startup = 5, .quantile = 0.25, .resample = 0.25};
     if (parse_all(s, &top, e) < 0) {
         dt_spec_free(s);
         return NULL;

@@ -137,6 +137,7 @@ char *dt_prune_check(const struct dt_pruner *p, const struct dt_curve *curves, s
 {
     switch (p->rule) {
     case DT_PRUNE_NONE:
+    case DT_PRUNE_PBT:
         break;
     case DT_PRUNE_MEDIAN:
         return check_median(p, curves, n, which, maximize);

@@ -4,7 +4,7 @@
 
 #include "util/util.h"
 
-enum dt_prune_rule { DT_PRUNE_NONE, DT_PRUNE_MEDIAN, DT_PRUNE_ASHA, DT_PRUNE_HYPERBAND };
+enum dt_prune_rule { DT_PRUNE_NONE, DT_PRUNE_MEDIAN, DT_PRUNE_ASHA, DT_PRUNE_HYPERBAND, DT_PRUNE_PBT };
 
 struct dt_pruner {
     enum dt_prune_rule rule;
@@ -13,6 +13,9 @@ struct dt_pruner {
                          has, none is stopped */
     double reduction; /* of the trials at a rung one in so many goes on; rungs are so many times apart */
     size_t startup;   /* median: so many trials have to have come as far */
+    double interval;  /* pbt: members are looked at each time that they have come so many steps further */
+    double quantile;  /* pbt: the share that gives way, and the share that is gone on from */
+    double resample;  /* pbt: the chance of a hyperparameter to be drawn anew rather than perturbed */
 };
 
 /* What a trial has reported: steps that increase, values there, and when. Borrowed. */
@@ -22,7 +25,7 @@ struct dt_curve {
 };
 
 /* Whether trial `which` should be stopped for what it had reached at some step: the reason, which the caller frees, or
- * NULL. The decision about one step does not change with what others report later. */
+ * NULL. The decision about one step does not change with what others report later. Of pbt see population.h. */
 char *dt_prune_check(const struct dt_pruner *p, const struct dt_curve *curves, size_t n, size_t which, bool maximize);
 
 #endif

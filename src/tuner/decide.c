@@ -24,7 +24,7 @@ static char *why_stop(const struct dt_study *s, double now)
     struct dt_observation *o = finished(s, true, &n);
     char *why = dt_stopping_limit(&s->stopping, o, n, now - s->t_start, spent / 3600);
     free(o);
-    return why;
+    return why ? why : dt_study_no_population(s);
 }
 
 /* No improvement over the window, and none to be expected over another: a lucky start is no reason
@@ -211,6 +211,22 @@ static int decide_asked(struct dt_study *s, size_t taken, double now, struct dt_
     return 0;
 }
 
+/* A population: so many trials begin by themselves as run at once, and each place is then handed on
+ * until its trial ends by itself. */
+static int decide_member(struct dt_study *s, size_t taken, double now, struct dt_action *a,
+                         struct dt_error *e)
+{
+    size_t founders = dt_study_founders(s);
+    bool more = founders < s->parallel && s->n < s->stopping.max_configs;
+    if (more && taken < s->parallel && create(s, now, a, e) < 0)
+        return -1;
+    if (a->kind != DT_ACTION_NONE || taken > 0)
+        return 0;
+    a->kind = DT_ACTION_STOP;
+    a->why = dt_xasprintf("population: all %zu members are over", founders);
+    return 0;
+}
+
 /* There is room for one more trial. `settled`: why new configurations promise nothing, or NULL. */
 static int decide_next(struct dt_study *s, size_t taken, const char *settled, double now,
                        struct dt_action *a, struct dt_error *e)
@@ -241,7 +257,11 @@ int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct 
     }
     if (cancel_done(s, a))
         return 0;
-    a->trial = dt_study_hopeless(s, &a->why);
+    bool population = dt_study_is_population(s);
+    if (population && dt_study_create_child(s, a))
+        return 0;
+    a->trial =
+        population ? dt_study_gives_way(s, &a->parent, &a->why) : dt_study_hopeless(s, &a->why);
     if (a->trial) {
         a->kind = DT_ACTION_PRUNE;
         return 0;
@@ -252,6 +272,8 @@ int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct 
         return 0;
     }
     size_t taken = submit_due(s, now, a);
+    if (a->kind == DT_ACTION_NONE && population)
+        return decide_member(s, taken, now, a, e);
     if (a->kind != DT_ACTION_NONE || taken >= s->parallel || (taken > 0 && taken >= width(s)))
         return 0;
     char *settled = s->n && !s->external ? why_settled(s) : NULL;

@@ -12,6 +12,7 @@ const char *const dt_cause_names[DT_CAUSES] = {
     "ok",        "target reached", "exit code",         "out of memory",   "time limit",
     "no metric", "target missed",  "quality missed", "roles not started", "not schedulable",
     "stopped early", "node failure", "preempted", "cancelled",      "stopped",           "interrupted",     "lost",
+    "checkpoint not copied",
 };
 
 static int index_of(const char *name, const char *const *names, int n)
@@ -43,6 +44,8 @@ struct json_object *dt_event_to_json(const struct dt_event *ev)
     add_count(o, "run", ev->run);
     add_count(o, "job", ev->job);
     add_count(o, "again", ev->again);
+    add_count(o, "parent", ev->parent);
+    add_count(o, "instead", ev->instead);
     if (ev->ask)
         json_object_object_add(o, "ask", json_object_get(ev->ask));
     if (ev->config)
@@ -90,6 +93,8 @@ int dt_event_from_json(struct json_object *o, struct dt_event *ev, struct dt_err
     ev->run = (int)dt_json_int(o, "run", 0);
     ev->job = (uint32_t)dt_json_int(o, "job", 0);
     ev->again = (int)dt_json_int(o, "again", 0);
+    ev->parent = (int)dt_json_int(o, "parent", 0);
+    ev->instead = (int)dt_json_int(o, "instead", 0);
     ev->config = json_object_get(dt_json_get(o, "config"));
     ev->ask = json_object_get(dt_json_get(o, "ask"));
     ev->text = text ? dt_xstrdup(text) : NULL;

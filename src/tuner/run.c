@@ -53,6 +53,8 @@ static int perform(struct run *run, const struct dt_action *a, struct dt_error *
         ev.config = dt_config_to_json(run->s->space, a->x);
         ev.text = dt_xstrdup(a->why);
         ev.again = a->again;
+        ev.parent = a->parent;
+        ev.instead = a->instead;
         if (a->ask)
             ev.ask = json_object_get(run->s->asks[a->ask - 1].id);
         return record(run, &ev, e);
@@ -66,6 +68,7 @@ static int perform(struct run *run, const struct dt_action *a, struct dt_error *
     case DT_ACTION_PRUNE:
         ev.kind = DT_EVENT_PRUNED;
         ev.trial = a->trial;
+        ev.parent = a->parent;
         ev.text = dt_xstrdup(a->why);
         return record(run, &ev, e);
     case DT_ACTION_STOP:

@@ -275,10 +275,14 @@ static void drop_external(struct json_object *doc)
         json_object_object_del(search, "algorithm");
 }
 
-static void make_external(struct dt_setup *s)
+static int make_external(struct dt_setup *s, struct dt_error *e)
 {
+    if (s->spec->pruner.rule == DT_PRUNE_PBT)
+        return dt_fail(e, "search.early_stop: pbt changes hyperparameters by itself, and here another "
+                          "program chooses them; use asha, hyperband or median");
     free(s->spec->algorithm);
     s->spec->algorithm = dt_xstrdup("external");
+    return 0;
 }
 
 static struct dt_setup *new_setup(struct dt_submission *submission, const char *sbatch,
@@ -304,8 +308,8 @@ static struct dt_setup *new_setup(struct dt_submission *submission, const char *
     if (!doc || !(s->spec = dt_spec_parse(doc, text, name, e)) ||
         dt_job_read(s->submission, &s->job, e) < 0)
         goto fail;
-    if (external)
-        make_external(s);
+    if (external && make_external(s, e) < 0)
+        goto fail;
     if (!s->spec->no_history)
         s->history = dt_history_dir();
     const struct dt_option *resume = s->applied ? NULL : dt_submission_get(submission, "dt-resume");
@@ -405,9 +409,8 @@ struct dt_setup *dt_setup_from_json(struct json_object *doc, const char *script,
     s->submission = dt_submission_from_json(dt_json_get(doc, "submission"), e);
     if (s->submission)
         s->spec = dt_spec_parse(dt_json_get(doc, "spec"), NULL, "the study's SPEC", e);
-    if (s->spec && s->external)
-        make_external(s);
-    bool ok = s->submission && s->spec && dt_job_read(s->submission, &s->job, e) == 0;
+    bool ok = s->submission && s->spec && (!s->external || make_external(s, e) == 0) &&
+              dt_job_read(s->submission, &s->job, e) == 0;
     if (ok && cluster)
         ok = (s->cluster = dt_cluster_from_json(cluster, e)) != NULL;
     if (!ok || make_space(s, e) < 0) {

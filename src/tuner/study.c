@@ -80,6 +80,7 @@ void dt_study_free(struct dt_study *s)
         free(t->why);
         free(t->text);
         free(t->pruned);
+        free(t->alone);
     }
     free(s->trials);
     free(s->finished);
@@ -243,12 +244,23 @@ static char *what_is_missing(const struct dt_study *s, const struct dt_trial *t)
 
 /* ---- the fold ---- */
 
+static int check_parent(const struct dt_study *s, const struct dt_event *ev, struct dt_error *e)
+{
+    const struct dt_trial *instead = dt_study_trial(s, ev->instead);
+    if (ev->parent && (!dt_study_trial(s, ev->parent) || !instead || !instead->heir))
+        return dt_fail(e, "trial %d cannot go on from trial %d in the place of trial %d", ev->trial,
+                       ev->parent, ev->instead);
+    return 0;
+}
+
 static int apply_created(struct dt_study *s, const struct dt_event *ev, struct dt_error *e)
 {
     if (ev->trial != (int)s->n + 1)
         return dt_fail(e, "trial %d was created out of order", ev->trial);
     if (ev->again < 0 || ev->again > (int)s->n || (ev->again && s->trials[ev->again - 1].again))
         return dt_fail(e, "trial %d cannot measure trial %d again", ev->trial, ev->again);
+    if (check_parent(s, ev, e) < 0)
+        return -1;
     int ask = ev->ask ? dt_study_find_ask(s, ev->ask) : -1;
     if (ev->ask && (ask < 0 || s->asks[ask].trial))
         return dt_fail(e, "trial %d answers %s, which nobody asks", ev->trial,
@@ -262,6 +274,10 @@ static int apply_created(struct dt_study *s, const struct dt_event *ev, struct d
     s->trials[s->n++] = (struct dt_trial){
         .id = ev->trial,
         .again = ev->again,
+        .parent = ev->parent,
+        .instead = ev->instead,
+        .from = ev->parent ? NAN : 0,
+        .start = ev->parent ? NAN : 0,
         .ask = ask + 1,
         .x = x,
         .why = dt_xstrdup(ev->text ? ev->text : ""),
@@ -271,12 +287,15 @@ static int apply_created(struct dt_study *s, const struct dt_event *ev, struct d
         .run_s = NAN,
         .billing = NAN,
         .nodes = NAN,
+        .t_created = ev->t,
         .t_started = NAN,
         .t_target = NAN,
         .value = NAN,
     };
     if (ask >= 0)
         s->asks[ask].trial = ev->trial;
+    if (ev->parent)
+        dt_study_trial(s, ev->instead)->heir = 0;
     return 0;
 }
 
@@ -293,12 +312,28 @@ static void apply_metric(const struct dt_study *s, struct dt_trial *t, const str
     m->last = isfinite(ev->value) ? ev->value : NAN;
     m->last_t = ev->t;
     m->count = ev->count ? ev->count : m->count + 1;
+    m->stepless |= isnan(ev->step);
     dt_series_add(&m->series, isnan(ev->step) ? (double)m->count : ev->step, m->last, ev->t);
     t->metrics_read = ev->read ? ev->read : t->metrics_read;
     bool hit = s->spec->target.metric && strcmp(ev->text, s->spec->target.metric) == 0 &&
                isfinite(ev->value) && dt_bound_margin(&s->spec->target, ev->value) >= 0;
     if (hit && isnan(t->t_target))
         t->t_target = ev->t;
+}
+
+/* How far a trial's present run has come, where a metric is the objective. */
+static double last_step(const struct dt_study *s, const struct dt_trial *t)
+{
+    const struct dt_metric *m = dt_trial_metric(t, s->spec->metric);
+    return m && m->series.n ? m->series.v[m->series.n - 1].step : t->start;
+}
+
+/* It goes on from its parent's checkpoint: at most from where the parent was by then. */
+static void apply_handed_over(const struct dt_study *s, struct dt_trial *t,
+                              const struct dt_event *ev)
+{
+    t->alone = ev->text ? dt_xstrdup(ev->text) : NULL;
+    t->from = t->start = t->alone ? 0 : last_step(s, dt_study_trial(s, t->parent));
 }
 
 /* How often a run that failed through no fault of the configuration is repeated. */
@@ -313,8 +348,10 @@ static void add_cost(struct dt_cost *c, const struct dt_trial *t)
 }
 
 /* What the run that failed had reported says nothing about the next, but it had its cost. */
-static void run_again(struct dt_trial *t)
+static void run_again(const struct dt_study *s, struct dt_trial *t)
 {
+    if (dt_study_is_population(s))
+        t->start = last_step(s, t); /* it goes on from its own checkpoint */
     add_cost(&t->earlier, t);
     t->wait_s = t->startup_s = t->run_s = t->billing = t->nodes = NAN;
     forget_metrics(t);
@@ -347,7 +384,7 @@ static void apply_ended(struct dt_study *s, struct dt_trial *t, const struct dt_
     bool again = t->cause == DT_CAUSE_NODE_FAILURE || t->cause == DT_CAUSE_PREEMPTED ||
                  t->cause == DT_CAUSE_LOST;
     if (again && t->run < MAX_RUNS) {
-        run_again(t);
+        run_again(s, t);
     } else if (t->status != DT_STATUS_VOID) {
         s->finished = dt_xrealloc(s->finished, s->nfinished + 1, sizeof(*s->finished));
         s->finished[s->nfinished++] = t->id;
@@ -378,7 +415,7 @@ static void apply_resumed(struct dt_study *s, const struct dt_event *ev)
         struct dt_trial *t = &s->trials[i];
         bool cut = t->cause == DT_CAUSE_INTERRUPTED || t->cause == DT_CAUSE_STOPPED;
         if (t->state == DT_TRIAL_ENDED && cut)
-            run_again(t);
+            run_again(s, t);
         t->deferred = 0; /* whether it was submitted is known by now */
     }
 }
@@ -402,6 +439,8 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
         t->job = ev->job;
         t->t_submitted = ev->t;
         t->t_started = NAN;
+        if (t->parent && isnan(t->from))
+            apply_handed_over(s, t, ev);
         break;
     case DT_EVENT_DEFERRED:
         t->deferred = ev->until;
@@ -423,8 +462,12 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
     case DT_EVENT_PRUNED:
         if (withdrawn)
             return dt_study_apply_withdrawn(s, ev, e);
+        if (ev->parent && !dt_study_trial(s, ev->parent))
+            return dt_fail(e, "trial %d cannot give way to trial %d", t->id, ev->parent);
         free(t->pruned);
         t->pruned = dt_xstrdup(ev->text);
+        t->heir = ev->parent;
+        t->t_pruned = ev->t;
         break;
     case DT_EVENT_ENDED:
         apply_ended(s, t, ev);

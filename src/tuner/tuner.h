@@ -14,13 +14,15 @@
 /* ---- events (event.c) ---- */
 
 enum dt_event_kind {
-    DT_EVENT_CREATED,   /* trial, config, text: why this one; again: the trial that it measures once more; ask: whose */
-    DT_EVENT_SUBMITTED, /* trial, run, job */
+    DT_EVENT_CREATED,   /* trial, config, text: why this one; again: the trial that it measures once more; ask: whose;
+                           parent: the trial that it goes on from, instead: in the place of which */
+    DT_EVENT_SUBMITTED, /* trial, run, job; text: why it goes on from nothing though it has a parent */
     DT_EVENT_DEFERRED,  /* trial: Slurm would not take it now; text, until */
     DT_EVENT_STARTED,   /* trial, wait_s, nodes where they are known by then */
     DT_EVENT_ALLOCATED, /* trial, nodes: Slurm has told on how many the run is */
     DT_EVENT_METRIC,    /* trial, text: name, value, step, count, read; t is when the program said it */
-    DT_EVENT_PRUNED,    /* trial, text: why it is not worth running to its end; or ask, which is to get no trial */
+    DT_EVENT_PRUNED,    /* trial, text: why it is not worth running to its end; parent: its place goes on from that trial;
+                           or ask, which is to get no trial */
     DT_EVENT_ENDED,     /* trial, run, cause, text, note, exit_code, signal, wait_s, startup_s, run_s, billing, nodes */
     DT_EVENT_STOPPING,  /* text: the reason; interrupted: unfinished trials are to be run again on resume */
     DT_EVENT_RESUMED,   /* config: search limits to change, or NULL */
@@ -49,6 +51,7 @@ enum dt_cause {
     DT_CAUSE_STOPPED,     /* by us, at the end of the study */
     DT_CAUSE_INTERRUPTED, /* by us, since the tuner itself was told to end */
     DT_CAUSE_LOST,        /* Slurm no longer knows the job and it left no record */
+    DT_CAUSE_NOT_HANDED_OVER, /* its parent's checkpoint could not be copied */
     DT_CAUSES,
 };
 extern const char *const dt_cause_names[DT_CAUSES]; /* "out of memory" */
@@ -56,7 +59,7 @@ extern const char *const dt_cause_names[DT_CAUSES]; /* "out of memory" */
 struct dt_event {
     enum dt_event_kind kind;
     double t; /* seconds since the epoch (virtual in a replay) */
-    int trial, run, again;
+    int trial, run, again, parent, instead;
     uint32_t job;
     struct json_object *config; /* owned */
     struct json_object *ask;    /* owned; the id of a request: a string or a whole number */
@@ -105,6 +108,7 @@ struct dt_metric {
     char *name;
     double first, last, first_t, last_t;
     int64_t count; /* how often it was reported, as far as was read */
+    bool stepless; /* a value came without a step */
     struct dt_series series;
 };
 
@@ -115,6 +119,12 @@ struct dt_cost {
 struct dt_trial {
     int id; /* from 1 */
     int again; /* the trial whose configuration it measures once more; 0: none */
+    int parent;  /* the trial from whose checkpoint it goes on; 0: none */
+    int instead; /* the trial whose place it takes; 0: none */
+    int heir;    /* its place is still to be taken by one that goes on from this trial; 0: it is not */
+    double from; /* the step from which on it has its hyperparameters; NaN: it is not submitted yet */
+    double start; /* the step that its present run goes on from, as far as is known; NaN likewise */
+    char *alone; /* why it goes on from nothing though it has a parent; NULL */
     int ask;   /* 1 + the index of the request that it answers; 0: none */
     double *x;
     char *why;
@@ -122,7 +132,7 @@ struct dt_trial {
     int run;            /* from 1; the run under way or the last */
     uint32_t job;       /* 0: not submitted, or not known */
     double deferred;    /* not to be submitted before */
-    double t_submitted, t_started, t_ended;
+    double t_created, t_submitted, t_started, t_pruned, t_ended;
     double wait_s, startup_s, run_s, billing, nodes;
     struct dt_cost earlier; /* of the runs before this one */
     enum dt_cause cause;
@@ -205,21 +215,43 @@ int dt_study_apply_record(struct dt_study *s, struct json_object *record, struct
 
 enum dt_action_kind {
     DT_ACTION_NONE,   /* wait */
-    DT_ACTION_CREATE, /* x, why, again, ask */
+    DT_ACTION_CREATE, /* x, why, again, ask, parent, instead */
     DT_ACTION_SUBMIT, /* trial */
     DT_ACTION_CANCEL, /* trial */
-    DT_ACTION_PRUNE,  /* trial, why */
+    DT_ACTION_PRUNE,  /* trial, why, parent */
     DT_ACTION_STOP,   /* why */
     DT_ACTION_FINISH,
 };
 struct dt_action {
     enum dt_action_kind kind;
-    int trial, again, ask;
+    int trial, again, ask, parent, instead;
     double *x; /* owned */
     char *why; /* owned */
 };
 /* A running trial that is to be stopped early by the rule of SPEC's early_stop, and why (caller frees); 0: none (early.c). */
 int dt_study_hopeless(const struct dt_study *s, char **why);
+
+/* ---- population-based training: early_stop's rule pbt (population.c) ---- */
+
+bool dt_study_is_population(const struct dt_study *s);
+/* A running trial whose place is to go on from the checkpoint of another (parent), and why (caller frees); 0: none. */
+int dt_study_gives_way(const struct dt_study *s, int *parent, char **why);
+/* Fills in the CREATE action for a place that is to go on from another trial. False: there is none. */
+bool dt_study_create_child(const struct dt_study *s, struct dt_action *a);
+/* What makes it impossible; NULL: nothing. Caller frees. */
+char *dt_study_no_population(const struct dt_study *s);
+/* How many trials began by themselves. */
+size_t dt_study_founders(const struct dt_study *s);
+/* How a trial came to where it is: itself and those that it goes on from, the first first, each with the step from which
+ * on its hyperparameters were in force. Caller frees. */
+struct dt_stage {
+    const struct dt_trial *t;
+    double from;
+};
+struct dt_stage *dt_study_schedule(const struct dt_study *s, const struct dt_trial *t, size_t *n);
+/* "lr 0.01 -> 0.012, batch_size 32 -> 38": what is other than in its parent. Caller frees. */
+char *dt_trial_changes(const struct dt_study *s, const struct dt_trial *t);
+
 /* The next thing to do, from the state alone. */
 int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct dt_error *e);
 void dt_action_free(struct dt_action *a);

@@ -156,12 +156,15 @@ same_losses() {
     grep -q "resumed at step $step\$" second.out
     metrics second "m[0]['step'] > $step and m[0]['loss'] < 2"
 
-    start third 2 1 ps_train.py --mode sync --epochs 6
+    start third 2 1 ps_train.py --mode sync --epochs 6 --checkpoint-every 30
     finish
     expect_statuses "0 0 0" third
     cat first.jsonl second.jsonl third.jsonl >all.jsonl
     metrics all 'all(a["step"] <= b["step"] for a, b in zip(m, m[1:])) and m[-1]["step"] == 134'
     metrics all 'm[-1]["accuracy"] > 0.9'
+    # the last of those that were written on the way
+    [ "$(ls "$DT_CHECKPOINT_DIR")" = checkpoint.pt ]
+    [ "$("$python" -c 'import sys, torch; print(torch.load(sys.argv[1])["step"])' "$DT_CHECKPOINT_DIR/checkpoint.pt")" = 120 ]
 }
 
 @test "a checkpoint that does not fit is refused" {

@@ -213,6 +213,10 @@ static void objectives_have_a_direction(void **state)
 #define DT(domain) "{\n\"dt\": {\"ps\": " domain "}}"
 #define NO_NULL "a value is needed here, this is null; without the key the default holds"
 #define HP(domain) "{\n\"hyperparameters\": {\n\"lr\": " domain "}}"
+#define PBT(keys, search, sections)                                                                  \
+    "{\"search\": {" search ", \"early_stop\": {\"rule\": \"pbt\", " keys "}}, \"objective\": "       \
+    "{\"metric\": \"loss\", \"goal\": \"minimize\"}, " sections "}"
+#define LR "\"hyperparameters\": {\"lr\": {\"low\": 0.1, \"high\": 1}}"
 #define SEARCH(pair) "{\"search\":\n{" pair "}}"
 #define REPLAY(pairs) "{\"dt\": {\"ps\": 1},\n\"replay\": {" pairs "}}"
 
@@ -368,13 +372,39 @@ static const struct {
                                          "the metric that is the objective; give "
                                          "one: min:METRIC or max:METRIC"},
     {SEARCH("\"early_stop\": \"ash\""),
-     "S.json:2: search.early_stop: a rule is needed: none, median, asha or hyperband"},
+     "S.json:2: search.early_stop: a rule is needed: none, median, asha, hyperband or pbt"},
     {SEARCH("\"early_stop\": {\"min_step\": 2}"),
-     "S.json:2: search.early_stop: a rule is needed: none, median, asha or hyperband"},
+     "S.json:2: search.early_stop: a rule is needed: none, median, asha, hyperband or pbt"},
     {SEARCH("\"early_stop\": {\"rule\": \"median\", \"min_step\": 9, \"max_step\": 9}"),
      "S.json:2: search.early_stop: \"min_step\" must be below \"max_step\""},
     {SEARCH("\"early_stop\": {\"rule\": \"asha\", \"reduction\": 1}"),
      "S.json:2: search.early_stop: no step may be below 0, and \"reduction\" must be above 1"},
+    {PBT("\"intervall\": 1", "\"parallel\": 4", LR),
+     "S.json:1: search.early_stop.intervall: unknown key; did you mean \"interval\"?"},
+    {PBT("\"quantile\": 0.25", "\"parallel\": 4", LR),
+     "S.json:1: search.early_stop: \"interval\" is missing: after how many steps, again and again, "
+     "the worst trials go on from the best"},
+    {PBT("\"interval\": -1", "\"parallel\": 4", LR),
+     "S.json:1: search.early_stop: \"interval\" is missing: after how many steps, again and again, "
+     "the worst trials go on from the best"},
+    {PBT("\"interval\": \"1\"", "\"parallel\": 4", LR),
+     "S.json:1: search.early_stop.interval: a number of steps is needed here, this is a string"},
+    {PBT("\"interval\": 1, \"quantile\": 0.6", "\"parallel\": 4", LR),
+     "S.json:1: search.early_stop: \"quantile\" must be above 0 and at most 0.5"},
+    {PBT("\"interval\": 1, \"resample\": 1.5", "\"parallel\": 4", LR),
+     "S.json:1: search.early_stop: \"resample\" must be between 0 and 1"},
+    {PBT("\"interval\": 1", "\"seed\": 4", LR),
+     "S.json:1: search.early_stop: the population are the trials at once: let \"parallel\" be 2 at "
+     "least (4 to 20 are usual)"},
+    {PBT("\"interval\": 1", "\"parallel\": 4", "\"dt\": {\"workers\": {\"low\": 1, \"high\": 4}}"),
+     "S.json:1: search.early_stop: pbt changes hyperparameters, and there are none"},
+    {PBT("\"interval\": 1", "\"parallel\": 4", LR ", \"candidates\": \"c.csv\""),
+     "S.json:1: search.early_stop: pbt changes hyperparameters freely and cannot keep to "
+     "\"candidates\"; use constraints"},
+    {"{\"search\": {\"parallel\": 4, \"early_stop\": {\"rule\": \"pbt\", \"interval\": 1}}, \"replay\": "
+     "{\"objective\": \"loss\"}}",
+     "S.json:1: search.early_stop: pbt compares trials by the metric that is the objective; give one: "
+     "min:METRIC or max:METRIC"},
     {SEARCH("\"seed\": -1"),
      "S.json:2: search.seed: a whole number between 0 and 1000000000 is needed here"},
     {SEARCH("\"seed\": 1.5"),

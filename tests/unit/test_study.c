@@ -803,6 +803,8 @@ static void events_go_through_json_unchanged(void **state)
             ev.text = dt_xstrdup("line \"one\"\n\tzwei \xc3\xbc");
             ev.config = dt_json_parse("{\"ps\": 1, \"lr\": null}", "c", &e);
             ev.again = 3;
+            ev.parent = 4;
+            ev.instead = 5;
             ev.nodes = 2.5;
             ev.run_s = 0.1 + 0.2;
             ev.value = -1e-300;
@@ -818,6 +820,7 @@ static void events_go_through_json_unchanged(void **state)
             assert_int_equal(dt_event_from_json(o, &back, &e), 0);
             assert_true(back.kind == ev.kind && back.t == ev.t && back.trial == 7 &&
                         back.run == 2 && back.job == ev.job && back.again == 3 &&
+                        back.parent == 4 && back.instead == 5 &&
                         back.nodes == 2.5);
             assert_true(back.cause == ev.cause && back.run_s == ev.run_s && back.value == ev.value);
             assert_true(isnan(back.wait_s) && isnan(back.startup_s) && isnan(back.billing) &&

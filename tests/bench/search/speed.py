@@ -55,17 +55,17 @@ def lapack_name():
                              for p in paths if p.startswith("/") and "dist-packages" not in p}))
 
 
-def build_program(top, build, path):
-    rule = top / "tests/bench/search/suggest_time.mk"
-    subprocess.run(["make", "-s", "-o", "Makefile", "-C", str(build), "-f", str(rule), "suggest-time",
-                    "SUGGEST_TIME=%s" % path], check=True, stdout=2)
+def build_program(top, build, source, path):
+    rule = top / "tests/bench/search/program.mk"
+    subprocess.run(["make", "-s", "-o", "Makefile", "-C", str(build), "-f", str(rule), "program", "SOURCE=%s" % source,
+                    "PROGRAM=%s" % path], check=True, stdout=2)
 
 
 def measure(top, build, sizes):
     results = []
     with tempfile.TemporaryDirectory(prefix="dt-search-bench.") as work:
         program = pathlib.Path(work) / "suggest_time"
-        build_program(top, build, program)
+        build_program(top, build, "suggest_time.c", program)
         for n in sizes:
             run = subprocess.run([program, str(n)], stdout=subprocess.PIPE, check=True)
             results.append({**json.loads(run.stdout), "tpe_s": tpe_seconds(n), "dpotrf_s": factorization_seconds(n)})

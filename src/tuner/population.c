@@ -1,0 +1,185 @@
+#include "optimizer/algorithms.h"
+#include "stopping/population.h"
+#include "tuner/tuner.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool dt_study_is_population(const struct dt_study *s)
+{
+    return s->spec->pruner.rule == DT_PRUNE_PBT;
+}
+
+size_t dt_study_founders(const struct dt_study *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        n += s->trials[i].parent == 0;
+    return n;
+}
+
+static const struct dt_series *series_of(const struct dt_study *s, const struct dt_trial *t)
+{
+    static const struct dt_series none;
+    const struct dt_metric *m = dt_trial_metric(t, s->spec->metric);
+    return m ? &m->series : &none;
+}
+
+/* ---- lineages ---- */
+
+struct dt_stage *dt_study_schedule(const struct dt_study *s, const struct dt_trial *t, size_t *n)
+{
+    const struct dt_trial *up = t;
+    *n = 1;
+    for (; up->parent && !up->alone; up = dt_study_trial(s, up->parent))
+        (*n)++;
+    struct dt_stage *v = dt_xcalloc(*n, sizeof(*v));
+    for (size_t i = *n - 1; i > 0; i--, t = dt_study_trial(s, t->parent)) {
+        const struct dt_series *own = series_of(s, t);
+        /* its checkpoint may have been from before what the parent had last reported */
+        v[i] = (struct dt_stage){t, own->n ? fmin(t->from, own->v[0].step) : t->from};
+    }
+    v[0] = (struct dt_stage){t, 0};
+    return v;
+}
+
+/* What a stage's trial reported until the next one went on from it. Increasing steps only. */
+static void add_stage(const struct dt_study *s, const struct dt_stage *stage,
+                      const struct dt_stage *next, struct dt_curve *c, double *v, size_t room)
+{
+    const struct dt_series *own = series_of(s, stage->t);
+    const struct dt_series *after = next ? series_of(s, next->t) : NULL;
+    for (size_t i = 0; i < own->n; i++) {
+        const struct dt_point *p = &own->v[i];
+        bool passed = after && (after->n ? p->step >= after->v[0].step : p->step > next->from);
+        if (passed || (c->n > 0 && p->step <= v[c->n - 1]))
+            continue;
+        v[c->n] = p->step;
+        v[room + c->n] = p->value;
+        v[2 * room + c->n++] = p->t;
+    }
+}
+
+/* Caller frees `step`, which holds all. */
+static struct dt_curve lineage(const struct dt_study *s, const struct dt_trial *t)
+{
+    size_t n, room = 1;
+    struct dt_stage *stages = dt_study_schedule(s, t, &n);
+    for (size_t i = 0; i < n; i++)
+        room += series_of(s, stages[i].t)->n;
+    double *v = dt_xcalloc(3 * room, sizeof(double));
+    struct dt_curve c = {v, v + room, v + 2 * room, 0};
+    for (size_t i = 0; i < n; i++)
+        add_stage(s, &stages[i], i + 1 < n ? &stages[i + 1] : NULL, &c, v, room);
+    free(stages);
+    return c;
+}
+
+/* ---- who gives way ---- */
+
+static bool is_running(const struct dt_trial *t)
+{
+    return t->state == DT_TRIAL_STARTED && !t->pruned && !t->cancelling && isnan(t->t_target);
+}
+
+/* One that has to wait is no member yet; one that goes on from another has begun with what that
+ * had. */
+static double begin_of(const struct dt_trial *t)
+{
+    return t->parent ? t->t_created : isnan(t->t_started) ? INFINITY : t->t_started;
+}
+
+/* One that was stopped has its place taken by another, and one that failed has none any more. */
+static double end_of(const struct dt_trial *t)
+{
+    bool failed = t->state == DT_TRIAL_ENDED && !isfinite(t->value);
+    return t->pruned ? t->t_pruned : failed ? t->t_ended : INFINITY;
+}
+
+/* Another one for each trial that is created, as for suggestions. */
+static uint64_t stream_of(const struct dt_study *s)
+{
+    return s->spec->seed + 0x100000001u * (s->n + 1);
+}
+
+int dt_study_gives_way(const struct dt_study *s, int *parent, char **why)
+{
+    bool full = s->n >= s->stopping.max_configs; /* then nobody could take the place */
+    size_t n = full ? 0 : s->n;
+    struct dt_member *members = dt_xcalloc(n + 1, sizeof(*members));
+    int id = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct dt_trial *t = &s->trials[i];
+        members[i] =
+            (struct dt_member){lineage(s, t), t->start, is_running(t), begin_of(t), end_of(t)};
+    }
+    gsl_rng *rng = dt_rng_new(~stream_of(s));
+    for (size_t i = 0; i < n && !id; i++) {
+        int better =
+            dt_population_gives_way(&s->spec->pruner, members, n, i, s->spec->maximize, rng, why);
+        if (better < 0)
+            continue;
+        id = s->trials[i].id;
+        *parent = s->trials[better].id;
+    }
+    for (size_t i = 0; i < n; i++)
+        free((double *)members[i].curve.step);
+    gsl_rng_free(rng);
+    free(members);
+    return id;
+}
+
+bool dt_study_create_child(const struct dt_study *s, struct dt_action *a)
+{
+    const struct dt_trial *gone = NULL;
+    for (size_t i = 0; i < s->n && !gone; i++)
+        if (s->trials[i].heir)
+            gone = &s->trials[i];
+    if (!gone)
+        return false;
+    a->kind = DT_ACTION_CREATE;
+    a->parent = gone->heir;
+    a->instead = gone->id;
+    a->x = dt_xcalloc(s->space->n, sizeof(double));
+    dt_perturb(s->space, dt_study_trial(s, a->parent)->x, s->spec->pruner.resample, stream_of(s),
+               a->x);
+    a->why =
+        dt_xasprintf("pbt: goes on from trial %d in the place of trial %d", a->parent, a->instead);
+    return true;
+}
+
+char *dt_study_no_population(const struct dt_study *s)
+{
+    for (size_t i = 0; dt_study_is_population(s) && i < s->n; i++) {
+        const struct dt_metric *m = dt_trial_metric(&s->trials[i], s->spec->metric);
+        if (m && m->stepless)
+            return dt_xasprintf("population: trial %d reported %s without a step, so it cannot be "
+                                "compared; report epoch or step in the same line, or name the "
+                                "metric that says how far it is: metrics.step",
+                                s->trials[i].id, m->name);
+    }
+    return NULL;
+}
+
+static char *short_text(const struct dt_param *p, double x)
+{
+    bool any = !p->values && p->step <= 0 && !isnan(x);
+    return any ? dt_xasprintf("%.4g", x) : dt_param_text(p, x);
+}
+
+char *dt_trial_changes(const struct dt_study *s, const struct dt_trial *t)
+{
+    const struct dt_trial *parent = dt_study_trial(s, t->parent);
+    struct dt_buf b = DT_BUF_INIT;
+    for (size_t i = 0; parent && i < s->space->n; i++) {
+        const struct dt_param *p = &s->space->params[i];
+        if (t->x[i] == parent->x[i] || (isnan(t->x[i]) && isnan(parent->x[i])))
+            continue;
+        char *from = short_text(p, parent->x[i]), *to = short_text(p, t->x[i]);
+        dt_buf_addf(&b, "%s%s %s -> %s", b.len ? ", " : "", p->name, from, to);
+        free(from);
+        free(to);
+    }
+    return dt_buf_take(&b);
+}
