@@ -8,7 +8,7 @@ libdt_a_SOURCES = \
 
 libdt_a_SOURCES += \
 	src/space/space.h src/space/param.c src/space/constraint.c src/space/condition.c src/space/space.c \
-	src/space/cluster.h src/space/cluster.c
+	src/space/cluster.h src/space/cluster.c src/space/fidelity.c
 
 libdt_a_SOURCES += \
 	src/expand/carrier.h src/expand/carrier.c src/expand/expand.h src/expand/job.c src/expand/shape.c \

@@ -229,7 +229,7 @@ static int find_table_best(struct simulation *m, struct dt_error *e)
         return -1;
     for (size_t i = 0; i < m->space->npoints; i++) {
         double *x = m->space->points + i * m->space->n, value = dt_replay_value(b, x);
-        bool better = isfinite(value) &&
+        bool better = isfinite(value) && dt_space_is_full(m->space, x) &&
                       (!m->table_best_x ||
                        (m->spec->maximize ? value > m->table_best : value < m->table_best));
         if (better) {

@@ -52,6 +52,8 @@ struct dt_context {
     uint64_t seed;
     size_t grid_levels; /* how many values a grid takes of a continuous parameter */
     bool quality;       /* what has a negative margin is no good */
+    bool grows;         /* the objective grows with the fidelity, about in proportion, as a time does */
+    bool conclude;      /* few trials are left: each at the highest fidelity */
     double enough;      /* an expected improvement, as a fraction, up to which nothing more is looked for */
     double budget_left; /* the share of the budget that is left; 0 where there is none */
     /* Earlier studies on this space, or NULL; an empty one is as good as none. Only a model learns
