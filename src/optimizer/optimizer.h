@@ -98,6 +98,10 @@ bool dt_optimizer_fastest(struct dt_optimizer *o, const struct dt_context *ctx, 
 bool dt_optimizer_place(struct dt_optimizer *o, const struct dt_context *ctx, double *x);
 void dt_optimizer_free(struct dt_optimizer *o);
 
+/* Puts into cost[i] what observation i's configuration costs at the highest fidelity, as far as the costs of all tell; 0
+ * where they are not known. */
+void dt_context_full_costs(const struct dt_context *ctx, double *cost);
+
 /* Whether a configuration was tried already, or is being tried. */
 bool dt_context_tried(const struct dt_context *ctx, const double *x);
 

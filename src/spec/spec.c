@@ -352,7 +352,7 @@ static int check_fidelity(const struct dt_spec *s, const struct dt_place *top, s
     struct dt_place search = dt_spec_under(top, "search"), q = dt_spec_under(&search, "algorithm"),
                     target = dt_spec_under(top, "target");
     bool model = false;
-    static const char *const models[] = {"auto", "bayes", "joint", "external"};
+    static const char *const models[] = {"auto", "bayes", "joint"};
     for (size_t i = 0; i < COUNT(models); i++)
         model |= strcmp(s->algorithm, models[i]) == 0;
     for (size_t i = 0; i < s->nparams; i++) {
