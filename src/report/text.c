@@ -285,9 +285,9 @@ static void print_thrift(FILE *f, const struct dt_study *s)
     char *took = dt_format_duration(t.run_s), *spared = dt_format_duration(t.spared_run_s);
     fprintf(f,
             "cheap trials: %zu of these, below %s=%s, took %s (%.3g node-hours); %zu "
-            "configuration%s not run at %s spared about %s (%.3g node-hours)\n",
+            "configuration%s tried only so, and would take about %s (%.3g node-hours) at %s\n",
             t.trials, s->space->params[i].name, highest, took, t.node_s / 3600, t.spared,
-            t.spared == 1 ? "" : "s", highest, spared, t.spared_node_s / 3600);
+            t.spared == 1 ? " was" : "s were", spared, t.spared_node_s / 3600, highest);
     free(highest);
     free(took);
     free(spared);
