@@ -62,7 +62,7 @@ struct dt_judge *dt_judge_new(const struct dt_context *ctx, const struct dt_obse
     j->thrift = ctx->budget_left;
     bool matters = j->thrift > 0 || dt_space_fidelity(ctx->space) >= 0;
     j->costs = matters ? dt_observed_costs(ctx, o->encoding) : NULL;
-    j->cost = j->costs ? dt_belief_new(j->costs, false) : NULL;
+    j->cost = j->costs && j->costs->known.n ? dt_belief_new(j->costs, false) : NULL;
     return j;
 }
 

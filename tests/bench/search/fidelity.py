@@ -81,7 +81,9 @@ def peer(rows, objective, least, near, budget, seed):
     pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=SIZES[-1] // SIZES[0])
     study = optuna.create_study(direction="minimize", sampler=peers.sampler("tpe", seed), pruner=pruner)
     spent = 0
-    while spent < budget:
+    for _ in range(10 * TRIALS):
+        if spent >= budget:
+            break
         trial = study.ask()
         key = tuple(v[trial.suggest_int("p%d" % i, 0, len(v) - 1)] if not isinstance(v[0], str)
                     else trial.suggest_categorical("p%d" % i, v) for i, v in enumerate(values))
