@@ -8,7 +8,7 @@ libdt_a_SOURCES = \
 
 libdt_a_SOURCES += \
 	src/space/space.h src/space/param.c src/space/constraint.c src/space/condition.c src/space/space.c \
-	src/space/cluster.h src/space/cluster.c
+	src/space/cluster.h src/space/cluster.c src/space/fidelity.c
 
 libdt_a_SOURCES += \
 	src/expand/carrier.h src/expand/carrier.c src/expand/expand.h src/expand/job.c src/expand/shape.c \
@@ -28,7 +28,7 @@ libdt_a_SOURCES += \
 	src/optimizer/optimizer.h src/optimizer/algorithms.h src/optimizer/optimizer.c src/optimizer/recommend.c \
 	src/optimizer/random.c src/optimizer/grid.c src/optimizer/sobol.c src/optimizer/bayes.c src/optimizer/joint.c \
 	src/optimizer/acquire.h src/optimizer/acquire.c src/optimizer/observed.h src/optimizer/observed.c \
-	src/optimizer/judge.h src/optimizer/judge.c src/optimizer/lessons.h src/optimizer/lessons.c \
+	src/optimizer/judge.h src/optimizer/judge.c src/optimizer/full_costs.c src/optimizer/lessons.h src/optimizer/lessons.c \
 	src/optimizer/belief.h src/optimizer/belief.c src/optimizer/pool.h src/optimizer/pool.c \
 	src/optimizer/perturb.c \
 	src/stopping/stopping.h src/stopping/stopping.c src/stopping/prune.h src/stopping/prune.c \
@@ -49,7 +49,8 @@ libdt_a_SOURCES += \
 
 libdt_a_SOURCES += src/serve/serve.h src/serve/protocol.c src/serve/lines.h src/serve/lines.c
 
-libdt_a_SOURCES += src/report/report.h src/report/text.c src/report/front.c src/report/data.c src/report/record.c
+libdt_a_SOURCES += src/report/report.h src/report/text.c src/report/front.c src/report/thrift.c src/report/data.c \
+	src/report/record.c
 
 libdt_a_SOURCES += \
 	src/spec/submission.h src/spec/submission_private.h src/spec/submission.c \

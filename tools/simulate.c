@@ -37,7 +37,9 @@ static const char usage_text[] =
     "from the table's\n"
     "best, in per cent; after 10, 20 and 40 trials it is that of the one then. Duplicates are "
     "configurations that were\n"
-    "tried again by mistake, repeats those that were measured again on purpose.\n"
+    "tried again by mistake, repeats those that were measured again on purpose. Where SPEC has a "
+    "fidelity, all of this\n"
+    "is about the highest one; trials at lower ones count as trials.\n"
     "JSON, version 1: {\"version\", \"spec\", \"table\", \"objective\", \"goal\", \"noise_pct\", "
     "\"failures_pct\",\n"
     "\"configurations\", \"table_best\": {\"value\", \"config\"}, \"studies\": [{\"seed\", "
@@ -47,7 +49,7 @@ static const char usage_text[] =
     "\"trials_to_5pct\", \"trials_to_1pct\", \"duplicates\", \"repeats\", \"failed\", "
     "\"censored\", "
     "\"node_hours\",\n"
-    "\"virtual_time_s\", with --timing \"suggestion_s\", \"history\": [{\"config\", \"status\", "
+    "\"virtual_time_s\", with a fidelity \"cheap\" and \"node_hours_to_5pct\", with --timing \"suggestion_s\", \"history\": [{\"config\", \"status\", "
     "\"value\", \"again\": true\n"
     "for a repeat, \"gap_pct\", \"node_hours\"}]}], \"summary\": {\"studies\", \"within_5pct\", "
     "\"within_1pct\", and "
@@ -71,9 +73,9 @@ struct options {
  * 0 for never. */
 struct result {
     uint64_t seed;
-    size_t trials, failed, censored, duplicates, repeats, to_5pct, to_1pct;
+    size_t trials, failed, censored, duplicates, repeats, cheap, to_5pct, to_1pct;
     double *best; /* or NULL */
-    double value, observed, gap, gap_after[MARKS], time, node_hours, suggestion;
+    double value, observed, gap, gap_after[MARKS], time, node_hours, hours_to_5pct, suggestion;
     char *stopped;
     struct json_object *history;
 };
@@ -154,11 +156,14 @@ static void on_event(void *arg, const struct dt_study *s, const struct dt_event 
     r->failed += t->status == DT_STATUS_FAILED;
     r->censored += t->status == DT_STATUS_CENSORED;
     r->repeats += t->again > 0;
+    r->cheap += !dt_space_is_full(m->space, t->x);
     r->duplicates += !t->again && tried_before(s, t);
     take_best(m, s);
     add_history(m, s, t);
-    if (!r->to_5pct && r->gap <= 0.05)
+    if (!r->to_5pct && r->gap <= 0.05) {
         r->to_5pct = r->trials;
+        r->hours_to_5pct = dt_study_cost(s).node_s / 3600;
+    }
     if (!r->to_1pct && r->gap <= 0.01)
         r->to_1pct = r->trials;
     for (int i = 0; i < MARKS; i++)
@@ -192,7 +197,7 @@ static int simulate_one(struct simulation *m, uint64_t seed, struct dt_error *e)
     static const volatile int stop;
     struct dt_reporter reporter = {.event = on_event, .arg = m};
     struct result *r = m->r = &m->results[m->n++];
-    *r = (struct result){.seed = seed, .value = NAN, .observed = NAN, .gap = INFINITY};
+    *r = (struct result){.seed = seed, .value = NAN, .observed = NAN, .gap = INFINITY, .hours_to_5pct = INFINITY};
     r->history = json_object_new_array();
     for (int i = 0; i < MARKS; i++)
         r->gap_after[i] = INFINITY;
@@ -229,7 +234,7 @@ static int find_table_best(struct simulation *m, struct dt_error *e)
         return -1;
     for (size_t i = 0; i < m->space->npoints; i++) {
         double *x = m->space->points + i * m->space->n, value = dt_replay_value(b, x);
-        bool better = isfinite(value) &&
+        bool better = isfinite(value) && dt_space_is_full(m->space, x) &&
                       (!m->table_best_x ||
                        (m->spec->maximize ? value > m->table_best : value < m->table_best));
         if (better) {
@@ -300,7 +305,9 @@ enum {
     NUM_CENSORED,
     NUM_NODE_HOURS,
     NUM_TIME,
-    NUM_SUGGESTION, /* only with --timing */
+    NUM_CHEAP,       /* only with a fidelity */
+    NUM_HOURS_TO_5,  /* only with a fidelity */
+    NUM_SUGGESTION,  /* only with --timing */
     NUMBERS
 };
 static const struct {
@@ -319,6 +326,8 @@ static const struct {
     {"censored", "trials cut at a time limit"},
     {"node_hours", "node-hours"},
     {"virtual_time_s", "virtual time, s"},
+    {"cheap", "trials at lower fidelities"},
+    {"node_hours_to_5pct", "node-hours to within 5 %"},
     {"suggestion_s", "CPU s a suggestion"},
 };
 
@@ -347,15 +356,21 @@ static double number_of(const struct result *r, int which)
         return (double)r->censored;
     case NUM_NODE_HOURS:
         return r->node_hours;
+    case NUM_CHEAP:
+        return (double)r->cheap;
+    case NUM_HOURS_TO_5:
+        return r->hours_to_5pct;
     case NUM_SUGGESTION:
         return r->suggestion;
     }
     return r->time;
 }
 
-static int count_numbers(const struct simulation *m)
+static bool is_told(const struct simulation *m, int which)
 {
-    return m->o->timing ? NUMBERS : NUM_SUGGESTION;
+    if (which == NUM_CHEAP || which == NUM_HOURS_TO_5)
+        return dt_space_fidelity(m->space) >= 0;
+    return which != NUM_SUGGESTION || m->o->timing;
 }
 
 static int compare(const void *a, const void *b)
@@ -433,7 +448,9 @@ static void print_text(const struct simulation *m)
         return;
     }
     printf("%28s %10s %10s\n", "", "median", "90 %");
-    for (int i = 0; i < count_numbers(m); i++) {
+    for (int i = 0; i < NUMBERS; i++) {
+        if (!is_told(m, i))
+            continue;
         char *median = short_number(quantile(m, i, 0.5)), *p90 = short_number(quantile(m, i, 0.9));
         printf("%-28s %10s %10s\n", numbers[i].label, median, p90);
         free(median);
@@ -464,8 +481,9 @@ static struct json_object *result_json(const struct simulation *m, const struct 
         free(key);
     }
     json_object_object_add(o, "gap_pct_after", after);
-    for (int i = NUM_TO_5; i < count_numbers(m); i++)
-        add(o, numbers[i].key, number_of(r, i));
+    for (int i = NUM_TO_5; i < NUMBERS; i++)
+        if (is_told(m, i))
+            add(o, numbers[i].key, number_of(r, i));
     json_object_object_add(o, "history", json_object_get(r->history));
     return o;
 }
@@ -477,7 +495,9 @@ static struct json_object *summary_json(const struct simulation *m)
     add(o, "studies", (double)m->n);
     add(o, "within_5pct", (double)studies_within(m, NUM_TO_5));
     add(o, "within_1pct", (double)studies_within(m, NUM_TO_1));
-    for (int i = 0; i < count_numbers(m); i++) {
+    for (int i = 0; i < NUMBERS; i++) {
+        if (!is_told(m, i))
+            continue;
         add(median, numbers[i].key, quantile(m, i, 0.5));
         add(p90, numbers[i].key, quantile(m, i, 0.9));
     }

@@ -21,7 +21,7 @@ static enum dt_scale scale_of(const struct dt_param *p, double low, double high)
         return DT_SCALE_CHOICE;
     bool count = !p->hyper && p->kind == DT_PARAM_INT && low >= 0;
     bool wide = p->values && low > 0 && high >= 8 * low;
-    return p->log || count || wide ? DT_SCALE_LOG : DT_SCALE_LINEAR;
+    return p->log || p->fidelity || count || wide ? DT_SCALE_LOG : DT_SCALE_LINEAR;
 }
 
 static double on_scale(const struct dt_axis *a, double x)

@@ -162,9 +162,28 @@ static double search(const struct dt_context *ctx, struct scene *s, double *x)
     memcpy(x, s->pool->p.raw[chosen], ctx->space->n * sizeof(double));
     if (!ctx->space->enumerated)
         at = refine(ctx, j, s->o, x, at, s->rng);
+    dt_judge_fidelity(j, ctx, s->o, x);
     free(score);
     dt_judge_free(j);
     return at;
+}
+
+/* What is known so far is too little to say what a fidelity tells: the cheapest is enough to begin
+ * with, as in Fabolas (Klein et al., AISTATS 2017). */
+static void begin(const struct dt_context *ctx, const struct scene *s, double *x)
+{
+    int f = dt_space_fidelity(ctx->space);
+    memcpy(x, s->pool->p.raw[fill(ctx, s->o, s->pool, s->rng)], ctx->space->n * sizeof(double));
+    if (f < 0 || ctx->conclude)
+        return;
+    double *lower, full = x[f];
+    size_t n = dt_param_lower(&ctx->space->params[f], &lower);
+    for (size_t i = 0; i < n && x[f] == full; i++) {
+        x[f] = lower[i];
+        if (dt_context_tried(ctx, x) || !dt_space_has(ctx->space, x))
+            x[f] = full;
+    }
+    free(lower);
 }
 
 /* The best of the past, before anything else; beyond that nothing but a point far from it tells so
@@ -192,7 +211,7 @@ static int suggest(void *cache, const struct dt_context *ctx, double *x, struct 
     if (past)
         memcpy(x, past, ctx->space->n * sizeof(double));
     else if (rc && s.start)
-        memcpy(x, s.pool->p.raw[fill(ctx, s.o, s.pool, s.rng)], ctx->space->n * sizeof(double));
+        begin(ctx, &s, x);
     else if (rc)
         search(ctx, &s, x);
     else if (!ctx->space->enumerated)

@@ -110,7 +110,7 @@ void dt_belief_free(struct dt_belief *b)
 static struct dt_gp *process(const struct dt_belief *b, const struct dt_observed *o)
 {
     size_t columns = o->encoding->kernel.columns;
-    struct dt_gp *gp = dt_gp_new(&o->encoding->kernel, b->theta, o->known.n + o->pending.n);
+    struct dt_gp *gp = dt_gp_new(&o->encoding->kernel, b->theta, o->known.n + o->pending.n + 1);
     double *r = residuals(b, o), mean, sd;
     for (size_t i = 0; i < o->known.n; i++)
         if (!o->bound[i])
@@ -142,7 +142,7 @@ void dt_belief_mean(const struct dt_belief *b, const struct dt_observed *o,
     dt_gp_free(gp);
 }
 
-void dt_belief_chance(const struct dt_belief *b, const struct dt_observed *o,
+void dt_belief_chance(const struct dt_belief *b, const struct dt_observed *o, double limit,
                       const struct dt_points *p, double *score)
 {
     struct dt_gp *gp = process(b, o);
@@ -150,11 +150,24 @@ void dt_belief_chance(const struct dt_belief *b, const struct dt_observed *o,
     dt_field_update(f, gp);
     for (size_t j = 0; j < p->n; j++) {
         double sd = sqrt(gp->noise + fmax(f->var[j], 0));
-        double z = (-b->mean / b->unit - f->mean[j]) / sd;
+        double z = (limit - law_at(b, o, p->raw[j]) - b->mean) / b->unit - f->mean[j];
+        z /= sd;
         score[j] += dt_log(fmax(dt_normal_cdf(z), 1e-300));
     }
     dt_field_free(f);
     dt_gp_free(gp);
+}
+
+double dt_belief_told(const struct dt_belief *b, const struct dt_observed *o, const double *point,
+                      const double *other)
+{
+    struct dt_gp *gp = process(b, o);
+    double mean, before, after;
+    dt_gp_predict(gp, point, &mean, &before);
+    dt_gp_add(gp, other, 0); /* whatever its value */
+    dt_gp_predict(gp, point, &mean, &after);
+    dt_gp_free(gp);
+    return 1 - after * after / (before * before);
 }
 
 void dt_belief_score(const struct dt_belief *b, const struct dt_observed *o,

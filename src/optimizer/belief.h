@@ -24,9 +24,12 @@ void dt_belief_free(struct dt_belief *b);
 /* What is expected at each point, in the unit of o->y. */
 void dt_belief_mean(const struct dt_belief *b, const struct dt_observed *o,
                     const struct dt_points *p, double *mean);
-/* Adds to each score the log of the probability that y is no larger than 0 there. */
-void dt_belief_chance(const struct dt_belief *b, const struct dt_observed *o,
+/* Adds to each score the log of the probability that y is no larger than `limit` there. */
+void dt_belief_chance(const struct dt_belief *b, const struct dt_observed *o, double limit,
                       const struct dt_points *p, double *score);
+/* Which share of the variance at an encoded point goes when one trial is observed at another. */
+double dt_belief_told(const struct dt_belief *b, const struct dt_observed *o, const double *point,
+                      const double *other);
 /* Adds to each score the log of the weighted expected improvement at that point: score :=
  * log(e^score + e^weight EI). */
 void dt_belief_score(const struct dt_belief *b, const struct dt_observed *o,

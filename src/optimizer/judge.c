@@ -5,6 +5,7 @@
 #include "optimizer/lessons.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define TIE 0.01 /* a score, a logarithm, that is no difference */
 
@@ -12,6 +13,9 @@
  * than what this one sees alone, before anything was observed. On measured tables 3 to 100 made
  * little difference; the larger, the longer a past that is wrong is believed. */
 #define FAITH 10
+
+/* This share of a budget is kept for trials at the highest fidelity, which alone can be recommended. */
+#define LATE 0.2
 
 struct dt_judge {
     struct dt_belief *constant, *law;
@@ -56,8 +60,9 @@ struct dt_judge *dt_judge_new(const struct dt_context *ctx, const struct dt_obse
      * budget is left, what is cheap teaches more; towards its end what counts is to find the best
      */
     j->thrift = ctx->budget_left;
-    j->costs = j->thrift > 0 ? dt_observed_costs(ctx, o->encoding) : NULL;
-    j->cost = j->costs ? dt_belief_new(j->costs, false) : NULL;
+    bool matters = j->thrift > 0 || dt_space_fidelity(ctx->space) >= 0;
+    j->costs = matters ? dt_observed_costs(ctx, o->encoding) : NULL;
+    j->cost = j->costs && j->costs->known.n ? dt_belief_new(j->costs, false) : NULL;
     return j;
 }
 
@@ -102,8 +107,8 @@ double *dt_judge_score(const struct dt_judge *j, const struct dt_observed *o,
     if (j->feasible)
         dt_feasibility_score(j->feasible, o, p, score);
     if (j->quality)
-        dt_belief_chance(j->quality, j->margins, p, score);
-    if (j->cost)
+        dt_belief_chance(j->quality, j->margins, 0, p, score);
+    if (j->cost && j->thrift > 0)
         subtract_cost(j, p, score);
     return score;
 }
@@ -119,6 +124,88 @@ double *dt_judge_mean(const struct dt_judge *j, const struct dt_observed *o,
     else
         dt_belief_mean(b, o, p, mean);
     return mean;
+}
+
+/* ---- the fidelity ---- */
+
+/* Whether a configuration was tried, or is, at this fidelity or a higher one. */
+static bool is_answered(const struct dt_context *ctx, const double *x)
+{
+    size_t n = ctx->space->n, f = (size_t)dt_space_fidelity(ctx->space);
+    double *same = dt_xcalloc(n, sizeof(double));
+    bool found = false;
+    memcpy(same, x, n * sizeof(double));
+    for (size_t i = 0; i < ctx->nobs && !found; i++) {
+        same[f] = ctx->obs[i].x[f];
+        found = same[f] >= x[f] && dt_config_equal(same, ctx->obs[i].x, n);
+    }
+    free(same);
+    return found;
+}
+
+/* How likely a trial at p's second point, of a lower fidelity, is to tell that y is above the limit
+ * at its first: the chance that it is, times the part of the doubt that goes. */
+static double warning(const struct dt_belief *b, const struct dt_observed *o, double limit,
+                      const struct dt_points *p)
+{
+    double chance[2] = {0};
+    dt_belief_chance(b, o, limit, p, chance);
+    return (1 - dt_exp(chance[0])) *
+           dt_belief_told(b, o, p->x, p->x + o->encoding->kernel.columns);
+}
+
+/* What the second costs as a fraction of the first; about as its fidelity while nothing is known. */
+static double relative_cost(const struct dt_judge *j, const struct dt_points *p,
+                            const struct dt_space *s)
+{
+    double cost[2] = {0}, ratio = dt_log_fidelity(s, p->raw[1]);
+    if (!j->cost)
+        return dt_exp(ratio);
+    dt_belief_mean(j->cost, j->costs, p, cost);
+    return dt_exp(cost[1] - cost[0] + j->costs->slope * ratio);
+}
+
+/* Whether the cost of the trial at the highest fidelity that the one at the lower is expected to
+ * spare, by telling that it is of no use, is more than its own. */
+static bool is_worth_it(const struct dt_judge *j, const struct dt_observed *o, const double *full,
+                        const double *cheap)
+{
+    struct dt_points p = {0};
+    const struct dt_belief *b =
+        j->law && j->law->log_weight > j->constant->log_weight ? j->law : j->constant;
+    dt_points_add(&p, o->encoding, full);
+    dt_points_add(&p, o->encoding, cheap);
+    double silence = 1 - warning(b, o, o->best, &p);
+    if (j->quality)
+        silence *= 1 - warning(j->quality, j->margins, 0, &p);
+    bool worth = 1 - silence > relative_cost(j, &p, o->encoding->space);
+    dt_points_free(&p);
+    return worth;
+}
+
+/* The lowest fidelity that is worth its cost, as in BOCA (Kandasamy et al., "Multi-fidelity Bayesian
+ * optimisation with continuous approximations", ICML 2017): there the lowest of which the doubt is
+ * above a threshold that grows with its cost. */
+void dt_judge_fidelity(const struct dt_judge *j, const struct dt_context *ctx,
+                       const struct dt_observed *o, double *x)
+{
+    const struct dt_space *s = ctx->space;
+    int f = dt_space_fidelity(s);
+    bool late = ctx->budget_left > 0 && ctx->budget_left < LATE;
+    if (f < 0 || ctx->conclude || late)
+        return;
+    double *lower, *cheap = dt_xcalloc(s->n, sizeof(double)), chosen = x[f];
+    size_t n = dt_param_lower(&s->params[f], &lower);
+    memcpy(cheap, x, s->n * sizeof(double));
+    for (size_t i = 0; i < n && chosen == x[f]; i++) {
+        cheap[f] = lower[i];
+        bool open = !is_answered(ctx, cheap) && dt_space_has(s, cheap);
+        if (open && is_worth_it(j, o, x, cheap))
+            chosen = lower[i];
+    }
+    x[f] = chosen;
+    free(lower);
+    free(cheap);
 }
 
 static double tasks(const struct dt_space *s, const double *x)

@@ -17,6 +17,9 @@ double *dt_judge_score(const struct dt_judge *j, const struct dt_observed *o,
 /* What is expected at each point, in the unit of y. Caller frees. */
 double *dt_judge_mean(const struct dt_judge *j, const struct dt_observed *o,
                       const struct dt_points *p);
+/* Puts x, of the highest fidelity, at the one at which it should be tried next. */
+void dt_judge_fidelity(const struct dt_judge *j, const struct dt_context *ctx,
+                       const struct dt_observed *o, double *x);
 /* The point with the highest score; among about equals the one that takes the fewest tasks. */
 size_t dt_judge_choose(const struct dt_space *s, const struct dt_points *p, const double *score);
 

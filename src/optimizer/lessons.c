@@ -346,17 +346,6 @@ void dt_doubts_score(const struct dt_doubts *d, const struct dt_points *p, doubl
 
 /* ---- the best of the past ---- */
 
-static bool is_allowed(const struct dt_space *s, const double *x)
-{
-    for (size_t i = 0; i < s->n; i++)
-        if (isnan(x[i]) && dt_space_active(s, x, i))
-            return false;
-    for (size_t i = 0; i < s->npoints && s->enumerated; i++)
-        if (dt_config_equal(s->points + i * s->n, x, s->n))
-            return true;
-    return !s->enumerated && dt_space_allows(s, x, NULL);
-}
-
 /* What succeeded and can be tried here. Its arrays are the caller's. */
 static struct dt_points candidates(const struct dt_context *ctx, const struct dt_encoding *e,
                                    bool untried)
@@ -366,8 +355,8 @@ static struct dt_points candidates(const struct dt_context *ctx, const struct dt
                           .x = dt_xcalloc(past->nobs * e->kernel.columns + 1, sizeof(double))};
     for (size_t i = 0; i < past->nobs; i++) {
         const struct dt_observation *o = &past->obs[i];
-        if (o->status != DT_STATUS_OK || !is_allowed(ctx->space, o->x) ||
-            (untried && dt_context_tried(ctx, o->x)))
+        if (o->status != DT_STATUS_OK || !dt_space_is_full(ctx->space, o->x) ||
+            !dt_space_has(ctx->space, o->x) || (untried && dt_context_tried(ctx, o->x)))
             continue;
         p.raw[p.n] = o->x;
         dt_encode(e, o->x, p.x + p.n * e->kernel.columns);
@@ -384,7 +373,7 @@ static const double *best_of_one(const struct dt_context *ctx, bool untried)
         .space = ctx->space, .obs = past->obs, .nobs = past->nobs, .maximize = ctx->maximize};
     int best = past->nstudies == 1 ? dt_context_best(&then) : -1;
     const double *x = best >= 0 ? past->obs[best].x : NULL;
-    return x && is_allowed(ctx->space, x) && !(untried && dt_context_tried(ctx, x)) ? x : NULL;
+    return x && dt_space_has(ctx->space, x) && !(untried && dt_context_tried(ctx, x)) ? x : NULL;
 }
 
 const double *dt_lessons_best(const struct dt_context *ctx, const struct dt_encoding *e,

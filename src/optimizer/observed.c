@@ -9,8 +9,10 @@
 #define RECENT 128
 /* Valued ones beyond so many: only the better half and a sample of the rest count. */
 #define KNOWN_MAX 256
+/* What is believed of the slope beforehand is worth a trial at e^2 times less than the others. */
+#define PRIOR_SLOPE 4
 
-static void points_add(struct dt_points *p, const struct dt_encoding *e, const double *raw)
+void dt_points_add(struct dt_points *p, const struct dt_encoding *e, const double *raw)
 {
     size_t columns = e->kernel.columns;
     p->raw = dt_xrealloc(p->raw, p->n + 1, sizeof(*p->raw));
@@ -30,7 +32,7 @@ static void points_keep_latest(struct dt_points *p, size_t columns)
     memmove(p->x, p->x + drop * columns, p->n * columns * sizeof(double));
 }
 
-static void points_free(struct dt_points *p)
+void dt_points_free(struct dt_points *p)
 {
     free(p->raw);
     free(p->x);
@@ -39,7 +41,7 @@ static void points_free(struct dt_points *p)
 static void add_value(struct dt_observed *o, const double *raw, double y, bool bound)
 {
     size_t n = o->known.n;
-    points_add(&o->known, o->encoding, raw);
+    dt_points_add(&o->known, o->encoding, raw);
     o->y = dt_xrealloc(o->y, n + 1, sizeof(double));
     o->bound = dt_xrealloc(o->bound, n + 1, sizeof(bool));
     o->y[n] = y;
@@ -90,6 +92,40 @@ static bool look_at(const struct dt_context *ctx, double *middle, double *spread
     return positive;
 }
 
+double dt_log_fidelity(const struct dt_space *s, const double *x)
+{
+    int f = dt_space_fidelity(s);
+    return f < 0 || isnan(x[f]) ? 0 : dt_log(x[f] / dt_param_highest(&s->params[f]));
+}
+
+/* Bayesian linear regression, of which the prior mean is `usual`. */
+static double slope_of(const struct dt_observed *o, double usual)
+{
+    const struct dt_space *s = o->encoding->space;
+    size_t n = o->known.n;
+    double t = 0, y = 0, tt = PRIOR_SLOPE, ty = PRIOR_SLOPE * usual;
+    for (size_t i = 0; i < n; i++) {
+        t += dt_log_fidelity(s, o->known.raw[i]) / (double)n;
+        y += o->y[i] / (double)n;
+    }
+    for (size_t i = 0; i < n; i++) {
+        double d = dt_log_fidelity(s, o->known.raw[i]) - t;
+        tt += d * d;
+        ty += d * (o->y[i] - y);
+    }
+    return ty / tt;
+}
+
+static void bring_to_full(struct dt_observed *o, double usual)
+{
+    const struct dt_space *s = o->encoding->space;
+    if (dt_space_fidelity(s) < 0)
+        return;
+    o->slope = slope_of(o, usual);
+    for (size_t i = 0; i < o->known.n; i++)
+        o->y[i] -= o->slope * dt_log_fidelity(s, o->known.raw[i]);
+}
+
 static struct dt_observed *limit(struct dt_observed *all)
 {
     if (all->known.n <= KNOWN_MAX)
@@ -114,17 +150,19 @@ struct dt_observed *dt_observed_new(const struct dt_context *ctx,
             double y = transform(b->value, o->log, middle, spread, ctx->maximize);
             if (b->status == DT_STATUS_OK) {
                 o->nok++;
-                o->best = fmin(o->best, y);
+                if (dt_space_is_full(ctx->space, b->x))
+                    o->best = fmin(o->best, y);
             }
             if (known)
                 add_value(o, b->x, y, b->status == DT_STATUS_CENSORED);
         } else if (known && b->status == DT_STATUS_PENDING) {
-            points_add(&o->pending, encoding, b->x);
+            dt_points_add(&o->pending, encoding, b->x);
         } else if (known && b->status == DT_STATUS_FAILED) {
-            points_add(&o->failed, encoding, b->x);
+            dt_points_add(&o->failed, encoding, b->x);
         }
     }
-    if (o->nok == 0) /* then anything is to be better than the worst */
+    bring_to_full(o, ctx->grows && o->log ? 1 : 0);
+    if (isinf(o->best)) /* then anything is to be better than the worst */
         for (size_t i = 0; i < o->known.n; i++)
             o->best = i ? fmax(o->best, o->y[i]) : o->y[i];
     points_keep_latest(&o->pending, encoding->kernel.columns);
@@ -156,6 +194,7 @@ struct dt_observed *dt_observed_margins(const struct dt_context *ctx,
         if (b->status != DT_STATUS_PENDING && isfinite(b->margin) && is_known(ctx->space, b->x))
             add_value(o, b->x, transform(b->margin, false, 0, spread, true), false);
     }
+    bring_to_full(o, 0);
     return limit(o);
 }
 
@@ -163,7 +202,7 @@ struct dt_observed *dt_observed_costs(const struct dt_context *ctx,
                                       const struct dt_encoding *encoding)
 {
     struct dt_observation *obs = dt_xcalloc(ctx->nobs + 1, sizeof(*obs));
-    struct dt_context costs = {.space = ctx->space, .obs = obs};
+    struct dt_context costs = {.space = ctx->space, .obs = obs, .grows = true};
     for (size_t i = 0; i < ctx->nobs; i++) {
         if (!valued(&ctx->obs[i]) || !(ctx->obs[i].cost > 0))
             continue;
@@ -182,7 +221,7 @@ struct dt_observed *dt_observed_thin(const struct dt_observed *o, size_t n)
     size_t *order = dt_xcalloc(all + 1, sizeof(*order));
     gsl_sort_index(order, o->y, 1, all);
     *t = (struct dt_observed){
-        .encoding = o->encoding, .log = o->log, .nok = o->nok, .best = o->best};
+        .encoding = o->encoding, .log = o->log, .nok = o->nok, .best = o->best, .slope = o->slope};
     for (size_t i = 0; i < half; i++)
         add_value(t, o->known.raw[order[i]], o->y[order[i]], o->bound[order[i]]);
     for (size_t i = 0; i < rest; i++) {
@@ -190,9 +229,9 @@ struct dt_observed *dt_observed_thin(const struct dt_observed *o, size_t n)
         add_value(t, o->known.raw[k], o->y[k], o->bound[k]);
     }
     for (size_t i = 0; i < o->pending.n; i++)
-        points_add(&t->pending, o->encoding, o->pending.raw[i]);
+        dt_points_add(&t->pending, o->encoding, o->pending.raw[i]);
     for (size_t i = 0; i < o->failed.n; i++)
-        points_add(&t->failed, o->encoding, o->failed.raw[i]);
+        dt_points_add(&t->failed, o->encoding, o->failed.raw[i]);
     free(order);
     return t;
 }
@@ -201,9 +240,9 @@ void dt_observed_free(struct dt_observed *o)
 {
     if (!o)
         return;
-    points_free(&o->known);
-    points_free(&o->pending);
-    points_free(&o->failed);
+    dt_points_free(&o->known);
+    dt_points_free(&o->pending);
+    dt_points_free(&o->failed);
     free(o->y);
     free(o->bound);
     free(o);

@@ -18,8 +18,16 @@ struct dt_observed {
     bool *bound; /* the truth is no smaller than y */
     bool log;    /* y is a logarithm */
     size_t nok;  /* finished with a value */
-    double best; /* least y of those */
+    double best; /* least y of those at the highest fidelity */
+    /* By how much y grows with the logarithm of the fidelity. The y of what was observed at a lower
+     * one are brought to the highest by that; how far single configurations depart from it is the
+     * model's to learn. */
+    double slope;
 };
+
+/* Takes one more, borrowed; frees the arrays. */
+void dt_points_add(struct dt_points *p, const struct dt_encoding *e, const double *raw);
+void dt_points_free(struct dt_points *p);
 
 /* Of many observations a part, so that a model takes bounded time.
  * A configuration with an active parameter that is NaN (as the user's script has it) counts for nok
@@ -32,6 +40,8 @@ struct dt_observed *dt_observed_margins(const struct dt_context *ctx,
 /* The same of what they cost: y is the logarithm of that. NULL where it is known of none. */
 struct dt_observed *dt_observed_costs(const struct dt_context *ctx,
                                       const struct dt_encoding *encoding);
+/* Logarithm of a configuration's fidelity over the highest; 0 where there is no fidelity. */
+double dt_log_fidelity(const struct dt_space *s, const double *x);
 /* At most n of the known: the better half, and of the rest an even sample by value. */
 struct dt_observed *dt_observed_thin(const struct dt_observed *o, size_t n);
 void dt_observed_free(struct dt_observed *o);

@@ -52,6 +52,8 @@ struct dt_context {
     uint64_t seed;
     size_t grid_levels; /* how many values a grid takes of a continuous parameter */
     bool quality;       /* what has a negative margin is no good */
+    bool grows;         /* the objective grows with the fidelity, about in proportion, as a time does */
+    bool conclude;      /* few trials are left: each at the highest fidelity */
     double enough;      /* an expected improvement, as a fraction, up to which nothing more is looked for */
     double budget_left; /* the share of the budget that is left; 0 where there is none */
     /* Earlier studies on this space, or NULL; an empty one is as good as none. Only a model learns
@@ -95,6 +97,10 @@ bool dt_optimizer_fastest(struct dt_optimizer *o, const struct dt_context *ctx, 
  * x as it was, where no DT configuration is allowed beside them. */
 bool dt_optimizer_place(struct dt_optimizer *o, const struct dt_context *ctx, double *x);
 void dt_optimizer_free(struct dt_optimizer *o);
+
+/* Puts into cost[i] what observation i's configuration costs at the highest fidelity, as far as the costs of all tell; 0
+ * where they are not known. */
+void dt_context_full_costs(const struct dt_context *ctx, double *cost);
 
 /* Whether a configuration was tried already, or is being tried. */
 bool dt_context_tried(const struct dt_context *ctx, const double *x);

@@ -74,9 +74,11 @@ static struct dt_pool *what_is_left(const struct dt_context *ctx, const struct d
     const struct dt_space *s = ctx->space;
     const double **raw = dt_xcalloc(s->npoints + 1, sizeof(*raw));
     size_t n = 0;
-    for (size_t i = 0; i < s->npoints; i++)
-        if (!dt_context_tried(ctx, s->points + i * s->n))
-            raw[n++] = s->points + i * s->n;
+    for (size_t i = 0; i < s->npoints; i++) {
+        const double *x = s->points + i * s->n;
+        if (dt_space_is_full(s, x) && !dt_context_tried(ctx, x))
+            raw[n++] = x;
+    }
     if (n > POOL_MAX) {
         prefer_near(raw, n, o);
         n = POOL_MAX;
@@ -166,6 +168,7 @@ static size_t gather(const struct dt_context *ctx, const double *from, double re
         else
             for (size_t i = 0; i < s->n; i++)
                 x[i] = draw(&s->params[i], gsl_rng_uniform(rng));
+        dt_space_fill(s, x);
         dt_space_settle(s, x);
         have += is_new(ctx, rows, from ? have : 0, x);
     }
@@ -185,6 +188,7 @@ static bool middle(const struct dt_context *ctx, double *x)
 {
     for (size_t i = 0; i < ctx->space->n; i++)
         x[i] = draw(&ctx->space->params[i], 0.5);
+    dt_space_fill(ctx->space, x);
     dt_space_settle(ctx->space, x);
     return is_new(ctx, x, 0, x);
 }
@@ -198,6 +202,7 @@ static size_t from_past(const struct dt_context *ctx, double *rows, size_t n)
         double *x = rows + n * columns;
         bool whole = true;
         memcpy(x, past->obs[i].x, columns * sizeof(double));
+        dt_space_fill(ctx->space, x);
         for (size_t k = 0; k < columns; k++)
             whole &= !isnan(x[k]) || !dt_space_active(ctx->space, x, k);
         n += whole && past->obs[i].status == DT_STATUS_OK && is_new(ctx, rows, n, x);

@@ -22,6 +22,8 @@ static struct json_object *trial_json(const struct dt_study *s, const struct dt_
         json_object_object_add(o, "instead", json_object_new_int(t->instead));
         add_number(o, "from_step", t->from);
     }
+    if (!dt_space_is_full(s->space, t->x))
+        json_object_object_add(o, "cheap", json_object_new_boolean(true));
     json_object_object_add(o, "status", json_object_new_string(dt_status_names[t->status]));
     json_object_object_add(
         o, "cause",
@@ -98,6 +100,19 @@ static double gain(const struct dt_study *s, const struct dt_trial *base,
     return s->spec->maximize ? now / before : before / now;
 }
 
+static struct json_object *thrift_json(const struct dt_study *s)
+{
+    struct json_object *o = json_object_new_object();
+    struct dt_thrift t = dt_report_thrift(s);
+    json_object_object_add(o, "trials", json_object_new_int64((int64_t)t.trials));
+    add_number(o, "run_s", t.run_s);
+    add_number(o, "node_hours", t.node_s / 3600);
+    json_object_object_add(o, "spared", json_object_new_int64((int64_t)t.spared));
+    add_number(o, "spared_run_s", t.spared_run_s);
+    add_number(o, "spared_node_hours", t.spared_node_s / 3600);
+    return o;
+}
+
 struct json_object *dt_report_json(const struct dt_study *s, const char *name)
 {
     struct json_object *o = json_object_new_object(), *trials = json_object_new_array();
@@ -113,6 +128,8 @@ struct json_object *dt_report_json(const struct dt_study *s, const char *name)
     add_number(cost, "queue_s", spent.wait_s);
     add_number(cost, "billed_s", spent.billed_s);
     add_number(cost, "node_hours", spent.node_s / 3600);
+    if (dt_space_fidelity(s->space) >= 0)
+        json_object_object_add(cost, "cheap", thrift_json(s));
     json_object_object_add(o, "version", json_object_new_int(1));
     json_object_object_add(o, "study", json_object_new_string(name));
     json_object_object_add(o, "objective", json_object_new_string(objective));

@@ -52,6 +52,7 @@ struct dt_merit *dt_report_front(const struct dt_study *s, size_t *n)
     for (size_t i = 0; i < s->n; i++) {
         const struct dt_trial *t = &s->trials[i];
         bool whole = t->status == DT_STATUS_OK || t->status == DT_STATUS_POOR;
+        whole &= dt_space_is_full(s->space, t->x);
         if (whole && !t->again && t->state == DT_TRIAL_ENDED)
             all[m++] = merit_of(t, quality);
     }

@@ -40,6 +40,16 @@ const struct dt_bound *dt_report_quality(const struct dt_study *s, struct dt_bou
  * the fastest first. Caller frees. */
 struct dt_merit *dt_report_front(const struct dt_study *s, size_t *n);
 
+/* ---- what trials at lower fidelities were good for (thrift.c) ---- */
+
+struct dt_thrift {
+    size_t trials;        /* that ended */
+    double run_s, node_s; /* which they took */
+    size_t spared;        /* configurations that were tried at lower fidelities alone */
+    double spared_run_s, spared_node_s; /* which those are expected to take at the highest */
+};
+struct dt_thrift dt_report_thrift(const struct dt_study *s);
+
 /* One line a trial, with a header. */
 void dt_report_csv(FILE *f, const struct dt_study *s);
 

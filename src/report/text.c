@@ -124,6 +124,8 @@ static void print_ended(FILE *f, const struct dt_study *s, const struct dt_trial
     bool first = dt_study_baseline(s) == t;
     fprintf(f, "%5d %10s %10s %10s %10s  %s%s%s", t->id, wait, run, value, top, config,
             first ? " (as submitted)" : "", best == t ? " *" : "");
+    if (!dt_space_is_full(s->space, t->x))
+        fputs(" (cheap)", f);
     if (t->again)
         fprintf(f, " (trial %d again)", t->again);
     print_parent(f, s, t);
@@ -291,6 +293,25 @@ static void print_cost(FILE *f, const struct dt_study *s)
     free(waiting);
 }
 
+/* What trials at lower fidelities cost, and what they spared. */
+static void print_thrift(FILE *f, const struct dt_study *s)
+{
+    struct dt_thrift t = dt_report_thrift(s);
+    int i = dt_space_fidelity(s->space);
+    if (!t.trials)
+        return;
+    char *highest = dt_format_double(dt_param_highest(&s->space->params[i]));
+    char *took = dt_format_duration(t.run_s), *spared = dt_format_duration(t.spared_run_s);
+    fprintf(f,
+            "cheap trials: %zu of these, below %s=%s, took %s (%.3g node-hours); %zu "
+            "configuration%s tried only so, and would take about %s (%.3g node-hours) at %s\n",
+            t.trials, s->space->params[i].name, highest, took, t.node_s / 3600, t.spared,
+            t.spared == 1 ? " was" : "s were", spared, t.spared_node_s / 3600, highest);
+    free(highest);
+    free(took);
+    free(spared);
+}
+
 /* Where more than one thing may matter. */
 static void print_front(FILE *f, const struct dt_study *s)
 {
@@ -392,6 +413,7 @@ void dt_report_final(FILE *f, const struct dt_study *s, const char *best_sh)
         if (!s->external)
             print_gain(f, s);
         print_cost(f, s);
+        print_thrift(f, s);
         print_pair(f, s, best);
         print_schedule(f, s, best);
         if (best_sh)
@@ -401,6 +423,7 @@ void dt_report_final(FILE *f, const struct dt_study *s, const char *best_sh)
             fprintf(f, "no trial succeeded; the last lines of the failures are above, all output "
                        "is in trials/*/output.log\n");
         print_cost(f, s);
+        print_thrift(f, s);
     }
     fflush(f);
 }

@@ -48,6 +48,17 @@ bool dt_space_allows(const struct dt_space *s, const double *x, const char **why
     return !reason;
 }
 
+bool dt_space_has(const struct dt_space *s, const double *x)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (isnan(x[i]) && dt_space_active(s, x, i))
+            return false;
+    for (size_t i = 0; i < s->npoints && s->enumerated; i++)
+        if (dt_config_equal(s->points + i * s->n, x, s->n))
+            return true;
+    return !s->enumerated && dt_space_allows(s, x, NULL);
+}
+
 bool dt_space_active(const struct dt_space *s, const double *x, size_t i)
 {
     return dt_conditions_active(s->conditions, x, i);
@@ -415,9 +426,22 @@ static void describe_param(struct dt_buf *b, const struct dt_param *p)
         free(high);
     }
     dt_buf_add(b, p->log ? " (log scale)" : "");
+    if (p->fidelity) {
+        char *highest = dt_format_double(dt_param_highest(p));
+        dt_buf_addf(b, " (fidelity: the result is for %s)", highest);
+        free(highest);
+    }
     if (p->when)
         dt_buf_addf(b, " (when %s)", p->when);
     dt_buf_add(b, "\n");
+}
+
+static size_t count_full(const struct dt_space *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->npoints; i++)
+        n += dt_space_is_full(s, s->points + i * s->n);
+    return n;
 }
 
 char *dt_space_describe(const struct dt_space *s)
@@ -427,7 +451,9 @@ char *dt_space_describe(const struct dt_space *s)
         describe_param(&b, &s->params[i]);
     for (size_t i = 0; i < s->nconstraints; i++)
         dt_buf_addf(&b, "  subject to     %s\n", dt_constraint_text(s->constraints[i]));
-    if (s->enumerated)
+    if (s->enumerated && dt_space_fidelity(s) >= 0)
+        dt_buf_addf(&b, "  %zu configurations, at all fidelities %zu\n", count_full(s), s->npoints);
+    else if (s->enumerated)
         dt_buf_addf(&b, "  %zu configurations\n", s->npoints);
     else if (isfinite(s->product))
         dt_buf_addf(&b, "  up to %.4g configurations\n", s->product);

@@ -15,6 +15,7 @@ struct dt_param {
     enum dt_param_kind kind;
     bool hyper;       /* a hyperparameter; else part of the DT configuration */
     bool log;         /* searched on a logarithmic scale */
+    bool fidelity;    /* how much of the work a trial does: the result is wanted for the highest value */
     double low, high; /* bounds, inclusive */
     double step;      /* grid from low; 0: every double in between (float only) */
     /* An explicit list of values, in the user's order; then low, high and step are unused. */
@@ -87,6 +88,8 @@ void dt_space_free(struct dt_space *s);
 
 /* Whether x is allowed by constraints and filter; the reason (borrowed) if not. Domains are not checked. */
 bool dt_space_allows(const struct dt_space *s, const double *x, const char **why);
+/* Whether x may be tried: every active parameter has a value, and it is in points[], or allowed where there are none. */
+bool dt_space_has(const struct dt_space *s, const double *x);
 /* Whether parameter i takes part in x, where what its condition mentions is as dt_space_settle() leaves it. */
 bool dt_space_active(const struct dt_space *s, const double *x, size_t i);
 /* Makes every inactive parameter NaN, whatever it was. */
@@ -111,6 +114,20 @@ int dt_config_complete(const struct dt_space *s, struct json_object *o, const do
 char *dt_config_text(const struct dt_space *s, const double *x);
 /* "ps=0-4 workers=1-8 lr=1e-04..0.1 (log)", one line a parameter. Caller frees. */
 char *dt_space_describe(const struct dt_space *s);
+
+/* ---- the fidelity (fidelity.c) ---- */
+
+/* The parameter that is the fidelity, all of whose values are above 0; -1: there is none. */
+int dt_space_fidelity(const struct dt_space *s);
+/* The highest value of a parameter of numbers. */
+double dt_param_highest(const struct dt_param *p);
+/* Whether x does all of the work: is at the highest fidelity, or there is none. */
+bool dt_space_is_full(const struct dt_space *s, const double *x);
+/* Puts x at the highest fidelity, where there is one. */
+void dt_space_fill(const struct dt_space *s, double *x);
+/* The lower values that a fidelity may be given, the lowest first: all that are listed, else halves, quarters, ... of the
+ * highest. Returns how many; *values is the caller's. */
+size_t dt_param_lower(const struct dt_param *p, double **values);
 
 /* ---- constraints (constraint.c) ---- */
 

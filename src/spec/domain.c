@@ -228,11 +228,42 @@ static int parse_when(const struct dt_place *p, struct dt_param *d, struct json_
     return dt_spec_get_string(p, o, "when", &d->when, e);
 }
 
+/* What the user wants is the result at the highest value, so that is also what the job as submitted
+ * is run with. */
+static int parse_fidelity(const struct dt_place *p, struct dt_param *d, struct json_object *o,
+                          double *submitted, struct dt_error *e)
+{
+    struct dt_place q = dt_spec_under(p, "fidelity"), given = dt_spec_under(p, "default");
+    struct json_object *fidelity = dt_json_get(o, "fidelity");
+    if (fidelity && dt_spec_want(&q, fidelity, json_type_boolean, "true or false", e) < 0)
+        return -1;
+    d->fidelity = json_object_get_boolean(fidelity);
+    if (!d->fidelity)
+        return 0;
+    if (!d->hyper)
+        return dt_spec_fail(&q, e, "only a hyperparameter can be the fidelity, not a part of the DT "
+                                   "configuration; take it out");
+    if (d->kind == DT_PARAM_LABEL)
+        return dt_spec_fail(&q, e, "a fidelity is an amount of work and needs numbers, these "
+                                   "choices are words");
+    if (smallest(d) <= 0)
+        return dt_spec_fail(&q, e, "a fidelity is an amount of work and needs numbers above 0");
+    if (dt_param_count(d) < 2)
+        return dt_spec_fail(&q, e, "a fidelity needs a second value, lower and cheaper");
+    if (d->when)
+        return dt_spec_fail(&q, e, "a fidelity is always needed and takes no \"when\"");
+    if (!isnan(*submitted) && *submitted < dt_param_highest(d))
+        return dt_spec_fail(&given, e, "the job as submitted is run at the highest fidelity, as the "
+                                       "result is wanted for it; leave the default out");
+    *submitted = dt_param_highest(d);
+    return 0;
+}
+
 static int parse_domain(const struct dt_place *p, struct dt_param *d, struct json_object *o,
                         double *submitted, struct dt_error *e)
 {
-    static const char *const keys[] = {"type", "low",     "high",    "step",
-                                       "log",  "choices", "default", "when"};
+    static const char *const keys[] = {"type",    "low",     "high", "step",    "log",
+                                       "choices", "default", "when", "fidelity"};
     *submitted = NAN;
     if (json_object_is_type(o, json_type_array))
         return parse_choices(p, d, o, e);
@@ -268,7 +299,7 @@ static int parse_domain(const struct dt_place *p, struct dt_param *d, struct jso
     if (given && (isnan(*submitted) || (d->values && !dt_param_contains(d, *submitted))))
         return dt_spec_fail(&q, e, "\"%s\" is not one of the choices",
                             json_object_get_string(given));
-    return 0;
+    return parse_fidelity(p, d, o, submitted, e);
 }
 
 static bool valid_name(const char *s)
@@ -288,14 +319,6 @@ static bool is_taken(const char *name)
            dt_cluster_has_fact(name);
 }
 
-static double largest(const struct dt_param *d)
-{
-    double x = d->values ? d->values[0] : d->high;
-    for (size_t i = 1; i < d->nvalues; i++)
-        x = fmax(x, d->values[i]);
-    return x;
-}
-
 static int check_dt_param(const struct dt_place *p, const struct dt_param *d, struct dt_error *e)
 {
     double most =
@@ -305,8 +328,8 @@ static int check_dt_param(const struct dt_place *p, const struct dt_param *d, st
         return dt_spec_fail(p, e, "whole numbers are needed here");
     if (smallest(d) < low)
         return dt_spec_fail(p, e, "%g is too small, the least is %g", smallest(d), low);
-    if (largest(d) > most)
-        return dt_spec_fail(p, e, "%g is too large, the most is %g", largest(d), most);
+    if (dt_param_highest(d) > most)
+        return dt_spec_fail(p, e, "%g is too large, the most is %g", dt_param_highest(d), most);
     return 0;
 }
 
@@ -338,6 +361,10 @@ int dt_spec_parse_params(struct dt_spec *s, const struct dt_place *top, struct j
         s->nparams++;
         if (parse_domain(&q, d, domain, &s->submitted[s->nparams - 1], e) < 0)
             return -1;
+        for (size_t i = 0; d->fidelity && i + 1 < s->nparams; i++)
+            if (s->params[i].fidelity)
+                return dt_spec_fail(&q, e, "%s is the fidelity already, and there can be one",
+                                    s->params[i].name);
         if (!hyper && check_dt_param(&q, d, e) < 0)
             return -1;
     }

@@ -378,6 +378,30 @@ static char *place_of(const struct dt_place *top, const char *key)
     return dt_buf_take(&b);
 }
 
+/* What a fidelity does not go with. */
+static int check_fidelity(const struct dt_spec *s, const struct dt_place *top, struct dt_error *e)
+{
+    struct dt_place search = dt_spec_under(top, "search"), q = dt_spec_under(&search, "algorithm"),
+                    target = dt_spec_under(top, "target");
+    bool model = false;
+    static const char *const models[] = {"auto", "bayes", "joint"};
+    for (size_t i = 0; i < COUNT(models); i++)
+        model |= strcmp(s->algorithm, models[i]) == 0;
+    for (size_t i = 0; i < s->nparams; i++) {
+        if (!s->params[i].fidelity)
+            continue;
+        if (!model)
+            return dt_spec_fail(&q, e, "only a model learns from cheaper trials, and %s has none; "
+                                       "choose auto, or give %s its highest value alone",
+                                s->algorithm, s->params[i].name);
+        if (s->target.metric)
+            return dt_spec_fail(&target, e, "a trial at less than the highest %s cannot be "
+                                            "expected to reach it; ask for it as a \"quality\"",
+                                s->params[i].name);
+    }
+    return 0;
+}
+
 static int parse_all(struct dt_spec *s, const struct dt_place *top, struct dt_error *e)
 {
     static const char *const keys[] = {"version",    "dt",        "hyperparameters", "constraints",
@@ -402,7 +426,8 @@ static int parse_all(struct dt_spec *s, const struct dt_place *top, struct dt_er
         dt_spec_parse_metrics(s, top, dt_json_get(json, "metrics"), e) < 0 ||
         parse_layout(s, top, json, e) < 0 ||
         parse_replay(s, top, dt_json_get(json, "replay"), e) < 0 ||
-        parse_history(s, top, dt_json_get(json, "history"), e) < 0)
+        parse_history(s, top, dt_json_get(json, "history"), e) < 0 ||
+        check_fidelity(s, top, e) < 0)
         return -1;
     s->constraints_place = place_of(top, "constraints");
     s->candidates_place = place_of(top, "candidates");
@@ -481,6 +506,12 @@ void dt_spec_free(struct dt_spec *s)
     dt_strv_free(&s->replay.where_values);
     dt_strv_free(&s->replay.ok);
     free(s);
+}
+
+bool dt_spec_objective_is_time(const struct dt_spec *s)
+{
+    return s->objective == DT_OBJECTIVE_TIME || s->objective == DT_OBJECTIVE_COST ||
+           s->objective == DT_OBJECTIVE_TURNAROUND;
 }
 
 char *dt_spec_objective_text(const struct dt_spec *s)

@@ -4,14 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The finished trials in the order in which they ended, `again` or not. Caller frees. */
-static struct dt_observation *finished(const struct dt_study *s, bool again, size_t *n)
+/* The finished trials in the order in which they ended: all, or without those that measure again or
+ * at a lower fidelity. Caller frees. */
+static struct dt_observation *finished(const struct dt_study *s, bool all, size_t *n)
 {
     struct dt_observation *o = dt_xcalloc(s->nfinished + 1, sizeof(*o));
     *n = 0;
     for (size_t i = 0; i < s->nfinished; i++) {
         const struct dt_trial *t = dt_study_trial(s, s->finished[i]);
-        if (again || !t->again)
+        if (all || (!t->again && dt_space_is_full(s->space, t->x)))
             o[(*n)++] = (struct dt_observation){.x = t->x, .status = t->status, .value = t->value};
     }
     return o;
@@ -27,15 +28,24 @@ static char *why_stop(const struct dt_study *s, double now)
     return why ? why : dt_study_no_population(s);
 }
 
+static size_t count_cheap(const struct dt_study *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->nfinished; i++)
+        n += !dt_space_is_full(s->space, dt_study_trial(s, s->finished[i])->x);
+    return n;
+}
+
 /* No improvement over the window, and none to be expected over another: a lucky start is no reason
  * to stop (Makarova et al., "Automatic termination for hyperparameter optimization", AutoML 2022).
- */
+ * A trial at a lower fidelity is one of those that have to be made, but only full ones can improve. */
 static char *why_settled(const struct dt_study *s)
 {
-    const struct dt_stopping *st = &s->stopping;
-    size_t n;
+    struct dt_stopping st = s->stopping;
+    size_t n, cheap = count_cheap(s);
     struct dt_observation *o = finished(s, false, &n);
-    char *why = dt_stopping_settled(st, o, n, s->spec->maximize);
+    st.min_configs -= cheap < st.min_configs ? cheap : st.min_configs;
+    char *why = dt_stopping_settled(&st, o, n, s->spec->maximize);
     free(o);
     if (!why)
         return NULL;
@@ -59,6 +69,13 @@ double dt_study_budget_left(const struct dt_study *s, double now)
     return 0;
 }
 
+/* The last fifth of the trials is at the highest fidelity, which alone can be recommended. */
+static bool is_late(const struct dt_study *s)
+{
+    size_t last = s->stopping.max_configs / 5;
+    return s->n + (last ? last : 1) >= s->stopping.max_configs;
+}
+
 static int create(struct dt_study *s, double now, struct dt_action *a, struct dt_error *e)
 {
     a->x = dt_xcalloc(s->space->n, sizeof(double));
@@ -71,6 +88,7 @@ static int create(struct dt_study *s, double now, struct dt_action *a, struct dt
     struct dt_observation *o;
     struct dt_context ctx = dt_study_context(s, &o);
     ctx.budget_left = dt_study_budget_left(s, now);
+    ctx.conclude = is_late(s);
     int rc = dt_optimizer_suggest(s->optimizer, &ctx, a->x, e);
     free(o);
     if (rc == 1) {

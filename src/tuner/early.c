@@ -3,12 +3,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The points of the objective's metric whose step is larger than all before. Caller frees `step`,
- * which holds all. */
+/* The points of the objective's metric whose step is larger than all before; none of a trial at a
+ * lower fidelity, which is no measure for others. Caller frees `step`, which holds all. */
 static struct dt_curve curve_of(const struct dt_study *s, const struct dt_trial *t)
 {
     const struct dt_metric *m = dt_trial_metric(t, s->spec->metric);
-    size_t room = m ? m->series.n : 0, n = 0;
+    size_t room = m && dt_space_is_full(s->space, t->x) ? m->series.n : 0, n = 0;
     double *step = dt_xcalloc(3 * room + 1, sizeof(double)), *value = step + room,
            *time = value + room;
     for (size_t i = 0; i < room; i++) {
@@ -22,10 +22,10 @@ static struct dt_curve curve_of(const struct dt_study *s, const struct dt_trial 
     return (struct dt_curve){step, value, time, n};
 }
 
-/* What is measured again is measured to its end. */
-static bool may_be_stopped(const struct dt_trial *t)
+/* What is measured again is measured to its end, and so is what is cheap. */
+static bool may_be_stopped(const struct dt_study *s, const struct dt_trial *t)
 {
-    return t->state == DT_TRIAL_STARTED && !t->again && !t->pruned && !t->cancelling &&
+    return dt_space_is_full(s->space, t->x) && t->state == DT_TRIAL_STARTED && !t->again && !t->pruned && !t->cancelling &&
            isnan(t->t_target);
 }
 
@@ -47,7 +47,7 @@ int dt_study_hopeless(const struct dt_study *s, char **why)
     bool any = false;
     int id = 0;
     for (size_t i = 0; i < s->n && !any; i++)
-        any = may_be_stopped(&s->trials[i]);
+        any = may_be_stopped(s, &s->trials[i]);
     if (s->spec->pruner.rule == DT_PRUNE_NONE || !any)
         return 0;
     struct dt_curve *curves = dt_xcalloc(s->n, sizeof(*curves));
@@ -55,7 +55,7 @@ int dt_study_hopeless(const struct dt_study *s, char **why)
         curves[i] = curve_of(s, &s->trials[i]);
     bool known = pruner_of(s, curves, &p);
     for (size_t i = 0; i < s->n && !id && known; i++) {
-        if (!may_be_stopped(&s->trials[i]))
+        if (!may_be_stopped(s, &s->trials[i]))
             continue;
         *why = dt_prune_check(&p, curves, s->n, i, s->spec->maximize);
         id = *why ? s->trials[i].id : 0;

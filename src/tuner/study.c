@@ -141,12 +141,6 @@ static double objective(const struct dt_study *s, const struct dt_trial *t)
     return NAN;
 }
 
-static bool objective_is_time(const struct dt_study *s)
-{
-    return s->spec->objective == DT_OBJECTIVE_TIME || s->spec->objective == DT_OBJECTIVE_COST ||
-           s->spec->objective == DT_OBJECTIVE_TURNAROUND;
-}
-
 double dt_trial_margin(const struct dt_study *s, const struct dt_trial *t)
 {
     const struct dt_bound *b = &s->spec->quality;
@@ -175,8 +169,8 @@ static enum dt_cause shortcoming(const struct dt_study *s, const struct dt_trial
         return DT_CAUSE_TARGET_MISSED;
     if (!isfinite(t->value) || (s->spec->quality.metric && isnan(margin)))
         return DT_CAUSE_NO_METRIC;
-    if (s->spec->quality.metric && margin < 0)
-        return DT_CAUSE_POOR;
+    if (s->spec->quality.metric && margin < 0 && dt_space_is_full(s->space, t->x))
+        return DT_CAUSE_POOR; /* of a part of the work it is not asked */
     return t->cause;
 }
 
@@ -193,7 +187,7 @@ static enum dt_status status_of(const struct dt_study *s, const struct dt_trial 
             return DT_STATUS_VOID; /* nobody says that its configuration was to blame */
         return isfinite(t->value) ? DT_STATUS_PRUNED : DT_STATUS_FAILED;
     case DT_CAUSE_TIME_LIMIT: /* it takes at least so long */
-        return objective_is_time(s) && isfinite(t->value) ? DT_STATUS_CENSORED : DT_STATUS_FAILED;
+        return dt_spec_objective_is_time(s->spec) && isfinite(t->value) ? DT_STATUS_CENSORED : DT_STATUS_FAILED;
     default:
         return t->cause >= DT_CAUSE_NODE_FAILURE ? DT_STATUS_VOID : DT_STATUS_FAILED;
     }
@@ -524,6 +518,7 @@ struct dt_context dt_study_context(const struct dt_study *s, struct dt_observati
                                .past = s->past,
                                .maximize = s->spec->maximize,
                                .seed = s->spec->seed,
+                               .grows = dt_spec_objective_is_time(s->spec),
                                .grid_levels = s->spec->grid_levels,
                                .enough = s->stopping.min_improve / (double)s->stopping.window,
                                .quality = s->spec->quality.metric != NULL};

@@ -183,6 +183,21 @@ def joint_page(results):
     return "\n".join(lines + table_of(head, rows)) + "\n"
 
 
+def fidelity_page(results):
+    methods = ("whole", "fidelity", "tpe, hyperband")
+    head = ["objective", "seeds"] + list(methods) + ["fidelity : whole", "of the medians", "found"]
+    rows = []
+    for r in results["tables"]:
+        spent, middle = r["node_seconds"], r["median"]
+        rows.append([r["name"], str(r["seeds"])] + ["%.0f +- %.0f" % (spent[m], r["error"][m]) for m in methods] +
+                    [ratio(spent["fidelity"], spent["whole"]), ratio(middle["fidelity"], middle["whole"]),
+                     ", ".join("%d" % r["found"][m] for m in methods)])
+    lines = ["# Node-seconds until a configuration near the best was run on all data, %s" % results["date"], "",
+             "Optuna %s; mean over seeds and its standard error; what never came there counts with all its trials." %
+             results["optuna"], ""]
+    return "\n".join(lines + table_of(head, rows)) + "\n"
+
+
 def speed_page(results):
     def seconds(x):
         return "%.4f" % x
