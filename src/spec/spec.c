@@ -382,7 +382,8 @@ static char *place_of(const struct dt_place *top, const char *key)
 static int check_fidelity(const struct dt_spec *s, const struct dt_place *top, struct dt_error *e)
 {
     struct dt_place search = dt_spec_under(top, "search"), q = dt_spec_under(&search, "algorithm"),
-                    target = dt_spec_under(top, "target");
+                    target = dt_spec_under(top, "target"),
+                    stop = dt_spec_under(&search, "early_stop");
     bool model = false;
     static const char *const models[] = {"auto", "bayes", "joint"};
     for (size_t i = 0; i < COUNT(models); i++)
@@ -394,6 +395,10 @@ static int check_fidelity(const struct dt_spec *s, const struct dt_place *top, s
             return dt_spec_fail(&q, e, "only a model learns from cheaper trials, and %s has none; "
                                        "choose auto, or give %s its highest value alone",
                                 s->algorithm, s->params[i].name);
+        if (s->pruner.rule == DT_PRUNE_PBT)
+            return dt_spec_fail(&stop, e, "a member of a population goes on with what another has "
+                                          "learnt, at the same %s; give that one value",
+                                s->params[i].name);
         if (s->target.metric)
             return dt_spec_fail(&target, e, "a trial at less than the highest %s cannot be "
                                             "expected to reach it; ask for it as a \"quality\"",

@@ -162,6 +162,10 @@ static void a_spec_names_what_is_wrong(void **state)
         {"{\"hyperparameters\": {" SAMPLES "}, \"target\": {\"metric\": \"loss\", \"at_most\": 1}}",
          "S.json:1: target: a trial at less than the highest samples cannot be expected to reach "
          "it; ask for it as a \"quality\""},
+        {"{\"hyperparameters\": {\"lr\": [1, 2], " SAMPLES "}, \"objective\": {\"metric\": \"loss\", \"goal\": \"minimize\"}, "
+         "\"search\": {\"parallel\": 4, \"early_stop\": {\"rule\": \"pbt\", \"interval\": 1}}}",
+         "S.json:1: search.early_stop: a member of a population goes on with what another has "
+         "learnt, at the same samples; give that one value"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
