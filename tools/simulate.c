@@ -49,7 +49,8 @@ static const char usage_text[] =
     "\"trials_to_5pct\", \"trials_to_1pct\", \"duplicates\", \"repeats\", \"failed\", "
     "\"censored\", "
     "\"node_hours\",\n"
-    "\"virtual_time_s\", with a fidelity \"cheap\" and \"node_hours_to_5pct\", with --timing \"suggestion_s\", \"history\": [{\"config\", \"status\", "
+    "\"virtual_time_s\", with a fidelity \"cheap\" and \"node_hours_to_5pct\", with --timing "
+    "\"suggestion_s\", \"history\": [{\"config\", \"status\", "
     "\"value\", \"again\": true\n"
     "for a repeat, \"gap_pct\", \"node_hours\"}]}], \"summary\": {\"studies\", \"within_5pct\", "
     "\"within_1pct\", and "
@@ -197,7 +198,8 @@ static int simulate_one(struct simulation *m, uint64_t seed, struct dt_error *e)
     static const volatile int stop;
     struct dt_reporter reporter = {.event = on_event, .arg = m};
     struct result *r = m->r = &m->results[m->n++];
-    *r = (struct result){.seed = seed, .value = NAN, .observed = NAN, .gap = INFINITY, .hours_to_5pct = INFINITY};
+    *r = (struct result){
+        .seed = seed, .value = NAN, .observed = NAN, .gap = INFINITY, .hours_to_5pct = INFINITY};
     r->history = json_object_new_array();
     for (int i = 0; i < MARKS; i++)
         r->gap_after[i] = INFINITY;
@@ -305,9 +307,9 @@ enum {
     NUM_CENSORED,
     NUM_NODE_HOURS,
     NUM_TIME,
-    NUM_CHEAP,       /* only with a fidelity */
-    NUM_HOURS_TO_5,  /* only with a fidelity */
-    NUM_SUGGESTION,  /* only with --timing */
+    NUM_CHEAP,      /* only with a fidelity */
+    NUM_HOURS_TO_5, /* only with a fidelity */
+    NUM_SUGGESTION, /* only with --timing */
     NUMBERS
 };
 static const struct {

@@ -14,7 +14,8 @@
  * little difference; the larger, the longer a past that is wrong is believed. */
 #define FAITH 10
 
-/* This share of a budget is kept for trials at the highest fidelity, which alone can be recommended. */
+/* This share of a budget is kept for trials at the highest fidelity, which alone can be
+ * recommended. */
 #define LATE 0.2
 
 struct dt_judge {
@@ -150,11 +151,11 @@ static double warning(const struct dt_belief *b, const struct dt_observed *o, do
 {
     double chance[2] = {0};
     dt_belief_chance(b, o, limit, p, chance);
-    return (1 - dt_exp(chance[0])) *
-           dt_belief_told(b, o, p->x, p->x + o->encoding->kernel.columns);
+    return (1 - dt_exp(chance[0])) * dt_belief_told(b, o, p->x, p->x + o->encoding->kernel.columns);
 }
 
-/* What the second costs as a fraction of the first; about as its fidelity while nothing is known. */
+/* What the second costs as a fraction of the first; about as its fidelity while nothing is known.
+ */
 static double relative_cost(const struct dt_judge *j, const struct dt_points *p,
                             const struct dt_space *s)
 {
@@ -183,9 +184,9 @@ static bool is_worth_it(const struct dt_judge *j, const struct dt_observed *o, c
     return worth;
 }
 
-/* The lowest fidelity that is worth its cost, as in BOCA (Kandasamy et al., "Multi-fidelity Bayesian
- * optimisation with continuous approximations", ICML 2017): there the lowest of which the doubt is
- * above a threshold that grows with its cost. */
+/* The lowest fidelity that is worth its cost, as in BOCA (Kandasamy et al., "Multi-fidelity
+ * Bayesian optimisation with continuous approximations", ICML 2017): there the lowest of which the
+ * doubt is above a threshold that grows with its cost. */
 void dt_judge_fidelity(const struct dt_judge *j, const struct dt_context *ctx,
                        const struct dt_observed *o, double *x)
 {

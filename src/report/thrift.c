@@ -14,7 +14,8 @@ static bool same_but_fidelity(const struct dt_space *space, const double *a, con
     return true;
 }
 
-/* Whether its configuration was tried at lower fidelities alone, and this is the first such trial. */
+/* Whether its configuration was tried at lower fidelities alone, and this is the first such trial.
+ */
 static bool stands_for_spared(const struct dt_study *s, const struct dt_trial *t)
 {
     for (size_t i = 0; i < s->n; i++) {

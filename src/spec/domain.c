@@ -241,11 +241,13 @@ static int parse_fidelity(const struct dt_place *p, struct dt_param *d, struct j
     if (!d->fidelity)
         return 0;
     if (!d->hyper)
-        return dt_spec_fail(&q, e, "only a hyperparameter can be the fidelity, not a part of the DT "
-                                   "configuration; take it out");
+        return dt_spec_fail(&q, e,
+                            "only a hyperparameter can be the fidelity, not a part of the DT "
+                            "configuration; take it out");
     if (d->kind == DT_PARAM_LABEL)
-        return dt_spec_fail(&q, e, "a fidelity is an amount of work and needs numbers, these "
-                                   "choices are words");
+        return dt_spec_fail(&q, e,
+                            "a fidelity is an amount of work and needs numbers, these "
+                            "choices are words");
     if (smallest(d) <= 0)
         return dt_spec_fail(&q, e, "a fidelity is an amount of work and needs numbers above 0");
     if (dt_param_count(d) < 2)
@@ -253,8 +255,9 @@ static int parse_fidelity(const struct dt_place *p, struct dt_param *d, struct j
     if (d->when)
         return dt_spec_fail(&q, e, "a fidelity is always needed and takes no \"when\"");
     if (!isnan(*submitted) && *submitted < dt_param_highest(d))
-        return dt_spec_fail(&given, e, "the job as submitted is run at the highest fidelity, as the "
-                                       "result is wanted for it; leave the default out");
+        return dt_spec_fail(&given, e,
+                            "the job as submitted is run at the highest fidelity, as the "
+                            "result is wanted for it; leave the default out");
     *submitted = dt_param_highest(d);
     return 0;
 }

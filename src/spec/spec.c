@@ -392,16 +392,18 @@ static int check_fidelity(const struct dt_spec *s, const struct dt_place *top, s
         if (!s->params[i].fidelity)
             continue;
         if (!model)
-            return dt_spec_fail(&q, e, "only a model learns from cheaper trials, and %s has none; "
-                                       "choose auto, or give %s its highest value alone",
+            return dt_spec_fail(&q, e,
+                                "only a model learns from cheaper trials, and %s has none; "
+                                "choose auto, or give %s its highest value alone",
                                 s->algorithm, s->params[i].name);
         if (s->pruner.rule == DT_PRUNE_PBT)
             return dt_spec_fail(&stop, e, "a member of a population goes on with what another has "
                                           "learnt, at the same %s; give that one value",
                                 s->params[i].name);
         if (s->target.metric)
-            return dt_spec_fail(&target, e, "a trial at less than the highest %s cannot be "
-                                            "expected to reach it; ask for it as a \"quality\"",
+            return dt_spec_fail(&target, e,
+                                "a trial at less than the highest %s cannot be "
+                                "expected to reach it; ask for it as a \"quality\"",
                                 s->params[i].name);
     }
     return 0;
@@ -431,8 +433,7 @@ static int parse_all(struct dt_spec *s, const struct dt_place *top, struct dt_er
         dt_spec_parse_metrics(s, top, dt_json_get(json, "metrics"), e) < 0 ||
         parse_layout(s, top, json, e) < 0 ||
         parse_replay(s, top, dt_json_get(json, "replay"), e) < 0 ||
-        parse_history(s, top, dt_json_get(json, "history"), e) < 0 ||
-        check_fidelity(s, top, e) < 0)
+        parse_history(s, top, dt_json_get(json, "history"), e) < 0 || check_fidelity(s, top, e) < 0)
         return -1;
     s->constraints_place = place_of(top, "constraints");
     s->candidates_place = place_of(top, "candidates");

@@ -38,7 +38,8 @@ static size_t count_cheap(const struct dt_study *s)
 
 /* No improvement over the window, and none to be expected over another: a lucky start is no reason
  * to stop (Makarova et al., "Automatic termination for hyperparameter optimization", AutoML 2022).
- * A trial at a lower fidelity is one of those that have to be made, but only full ones can improve. */
+ * A trial at a lower fidelity is one of those that have to be made, but only full ones can improve.
+ */
 static char *why_settled(const struct dt_study *s)
 {
     struct dt_stopping st = s->stopping;

@@ -25,8 +25,8 @@ static struct dt_curve curve_of(const struct dt_study *s, const struct dt_trial 
 /* What is measured again is measured to its end, and so is what is cheap. */
 static bool may_be_stopped(const struct dt_study *s, const struct dt_trial *t)
 {
-    return dt_space_is_full(s->space, t->x) && t->state == DT_TRIAL_STARTED && !t->again && !t->pruned && !t->cancelling &&
-           isnan(t->t_target);
+    return dt_space_is_full(s->space, t->x) && t->state == DT_TRIAL_STARTED && !t->again &&
+           !t->pruned && !t->cancelling && isnan(t->t_target);
 }
 
 /* With the steps that SPEC does not give. False: not known yet. */

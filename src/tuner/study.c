@@ -187,7 +187,8 @@ static enum dt_status status_of(const struct dt_study *s, const struct dt_trial 
             return DT_STATUS_VOID; /* nobody says that its configuration was to blame */
         return isfinite(t->value) ? DT_STATUS_PRUNED : DT_STATUS_FAILED;
     case DT_CAUSE_TIME_LIMIT: /* it takes at least so long */
-        return dt_spec_objective_is_time(s->spec) && isfinite(t->value) ? DT_STATUS_CENSORED : DT_STATUS_FAILED;
+        return dt_spec_objective_is_time(s->spec) && isfinite(t->value) ? DT_STATUS_CENSORED
+                                                                        : DT_STATUS_FAILED;
     default:
         return t->cause >= DT_CAUSE_NODE_FAILURE ? DT_STATUS_VOID : DT_STATUS_FAILED;
     }

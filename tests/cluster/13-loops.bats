@@ -122,6 +122,31 @@ END
     grep -q '^none of these is worse than another in run time, cost and accuracy:$' "slurm-$id.out"
 }
 
+@test "a real training shows with an epoch what it is worth, and the best had them all" {
+    local python=${PYTHON:-/usr/bin/python3} dir_examples=$BATS_TEST_DIRNAME/../../etc/examples
+    "$python" -c 'import torch, sklearn' 2>/dev/null || skip "no python3 with torch and scikit-learn (PYTHON)"
+    cp "$dir_examples"/{ps_train,ddp,train_common}.py .
+    cp "$dir_examples/ps_async.sh" train.sh
+    cat >spec.json <<'END'
+{ "dt": {"workers": {"choices": [1]}, "ps": {"choices": [0]}}, "layout": "packed",
+  "hyperparameters": {"epochs": {"choices": [1, 4], "fidelity": true}, "lr": {"choices": [0.0001, 0.01, 0.1]}},
+  "objective": {"metric": "accuracy", "goal": "maximize"},
+  "search": {"repeats": 0, "max_configs": 5, "min_configs": 5} }
+END
+    id=$(PYTHON=$python sbatch --parsable --dt-tune=spec.json -n 1 train.sh)
+    wait_for 300 job_ended "$id"
+    dir=$PWD/dt-tune-$id
+    are "1 ok 2 ok 3 ok 4 ok 5 ok"
+    # the job as submitted has all epochs, the next trial one, and the last, kept for that, all again
+    values config | cut -d' ' -f2- | sed -nE "s/.*'epochs': ([0-9]).*/\1/p" >epochs
+    [ "$(sed -n 1,2p epochs | xargs)" = "4 1" ]
+    [ "$(sed -n 5p epochs)" = 4 ]
+    grep -qE '^ *2 .* epochs=1 lr=[0-9.]+( [*])? \(cheap\)$' "slurm-$id.out"
+    grep -qE '^cheap trials: [1-3] of these, below epochs=4, took ' "slurm-$id.out"
+    grep -q '^best configuration: .*epochs=4 ' "slurm-$id.out"
+    grep -q '"epochs":4' "$dir/best.json"
+}
+
 @test "a study keeps to its node-hours" {
     cat >train.sh <<'END'
 #!/bin/bash

@@ -131,7 +131,8 @@ static void a_spec_names_what_is_wrong(void **state)
     static const struct {
         const char *text, *error;
     } cases[] = {
-        {"{\"hyperparameters\": {" SAMPLES ",\n \"epochs\": {\"low\": 1, \"high\": 9, \"fidelity\": "
+        {"{\"hyperparameters\": {" SAMPLES
+         ",\n \"epochs\": {\"low\": 1, \"high\": 9, \"fidelity\": "
          "true}}}",
          "S.json:2: hyperparameters.epochs: samples is the fidelity already, and there can be one"},
         {"{\"hyperparameters\": {\"size\": {\"choices\": [\"s\", \"l\"], \"fidelity\": true}}}",
@@ -141,7 +142,8 @@ static void a_spec_names_what_is_wrong(void **state)
          "S.json:1: dt.workers.fidelity: only a hyperparameter can be the fidelity, not a part of "
          "the DT configuration; take it out"},
         {"{\"hyperparameters\": {\"n\": {\"choices\": [8], \"fidelity\": true}}}",
-         "S.json:1: hyperparameters.n.fidelity: a fidelity needs a second value, lower and cheaper"},
+         "S.json:1: hyperparameters.n.fidelity: a fidelity needs a second value, lower and "
+         "cheaper"},
         {"{\"hyperparameters\": {\"n\": {\"low\": 0, \"high\": 9, \"fidelity\": true}}}",
          "S.json:1: hyperparameters.n.fidelity: a fidelity is an amount of work and needs numbers "
          "above 0"},
@@ -151,9 +153,11 @@ static void a_spec_names_what_is_wrong(void **state)
          "S.json:1: hyperparameters.n.fidelty: unknown key; did you mean \"fidelity\"?"},
         {"{\"hyperparameters\": {\"n\": {\"low\": 1, \"high\": 9, \"fidelity\": true, \"default\": "
          "3}}}",
-         "S.json:1: hyperparameters.n.default: the job as submitted is run at the highest fidelity, "
+         "S.json:1: hyperparameters.n.default: the job as submitted is run at the highest "
+         "fidelity, "
          "as the result is wanted for it; leave the default out"},
-        {"{\"hyperparameters\": {\"a\": [1, 2], \"n\": {\"low\": 1, \"high\": 9, \"fidelity\": true, "
+        {"{\"hyperparameters\": {\"a\": [1, 2], \"n\": {\"low\": 1, \"high\": 9, \"fidelity\": "
+         "true, "
          "\"when\": \"a == 1\"}}}",
          "S.json:1: hyperparameters.n.fidelity: a fidelity is always needed and takes no \"when\""},
         {"{\"hyperparameters\": {" SAMPLES "}, \"search\": {\"algorithm\": \"sobol\"}}",
@@ -298,7 +302,8 @@ static double share(double samples)
 /* Seconds until the whole work of a configuration within 5 % of the best was done. */
 static double seconds_to(uint64_t seed, const char *search, bool whole, size_t *cheap)
 {
-    char *section = dt_xasprintf("\"search\": {\"seed\": %d, \"repeats\": 0, %s}", (int)seed, search);
+    char *section =
+        dt_xasprintf("\"search\": {\"seed\": %d, \"repeats\": 0, %s}", (int)seed, search);
     struct fixture f = study(section, true);
     if (whole) /* then there is no lower one */
         f.space->params[2].values[1] = f.space->params[2].values[2] = 10000;
@@ -327,8 +332,9 @@ static void cheap_trials_spare_costly_ones(void **state)
         all += cheap;
         without += seconds_to(seed, "\"min_configs\": 60", true, &cheap) / 5;
     }
-    print_message("# seconds to within 5 %%: %.0f with a fidelity (%.1f cheap trials), %.0f without\n",
-                  with, (double)all / 5, without);
+    print_message(
+        "# seconds to within 5 %%: %.0f with a fidelity (%.1f cheap trials), %.0f without\n", with,
+        (double)all / 5, without);
     assert_true(with <= 0.6 * without);
     assert_true(all >= 5 * 3);
 }
@@ -361,8 +367,8 @@ static void a_lower_fidelity_comes_first_or_not_at_all(void **state)
 /* Where a part of the work takes as long as the whole nothing is spared. */
 static void a_fidelity_that_is_not_cheaper_is_left_alone(void **state)
 {
-    struct fixture f = study("\"search\": {\"min_configs\": 30, \"max_configs\": 30, \"repeats\": 0}",
-                             true);
+    struct fixture f =
+        study("\"search\": {\"min_configs\": 30, \"max_configs\": 30, \"repeats\": 0}", true);
     size_t cheap = 0;
     (void)state;
     while (next(&f, NULL) == DT_ACTION_CREATE) {
@@ -381,9 +387,10 @@ static void a_fidelity_that_is_not_cheaper_is_left_alone(void **state)
  * improvement. */
 static void only_the_whole_work_can_improve(void **state)
 {
-    struct fixture f = study("\"search\": {\"min_configs\": 5, \"window\": 2, \"min_improve\": 100, "
-                             "\"repeats\": 0}",
-                             true);
+    struct fixture f =
+        study("\"search\": {\"min_configs\": 5, \"window\": 2, \"min_improve\": 100, "
+              "\"repeats\": 0}",
+              true);
     (void)state;
     tried(&f, 20, 20, 10000, 100, NAN);
     for (int i = 0; i < 4; i++)
@@ -443,7 +450,8 @@ static void early_stopping_looks_at_the_whole_work_alone(void **state)
     done(&f);
 }
 
-/* The best of an earlier study is tried at once, and in full: the best of those that were run so. */
+/* The best of an earlier study is tried at once, and in full: the best of those that were run so.
+ */
 static void the_past_is_tried_in_full(void **state)
 {
     struct fixture f = study("", false);
@@ -456,9 +464,8 @@ static void the_past_is_tried_in_full(void **state)
     (void)state;
     for (int i = 0; i < 20; i++) {
         memcpy(x[i], (double[]){i, 20 - i, i % 3 ? 1000 : 10000}, sizeof(x[i]));
-        obs[i] = (struct dt_observation){.x = x[i],
-                                         .status = DT_STATUS_OK,
-                                         .value = seconds(x[i][0], x[i][1]) * share(x[i][2])};
+        obs[i] = (struct dt_observation){
+            .x = x[i], .status = DT_STATUS_OK, .value = seconds(x[i][0], x[i][1]) * share(x[i][2])};
     }
     struct dt_optimizer *o = dt_optimizer_new("bayes", f.space, 1, NULL);
     assert_int_equal(dt_optimizer_suggest(o, &ctx, y, NULL), 1);
@@ -490,9 +497,10 @@ static void the_report_says_what_was_spared(void **state)
     assert_null(strstr(text, "samples=10000 (cheap)"));
     assert_non_null(strstr(text, "  1. trial 5     180.00 s  a=2 b=2 samples=10000\n"
                                  "  2. trial 1     200.00 s  a=20 b=20 samples=10000\n\n"));
-    assert_non_null(strstr(text, "cheap trials: 3 of these, below samples=10000, took 42.0 s (0.0233 "
-                                 "node-hours); 1 configuration was tried only so, and would take "
-                                 "about "));
+    assert_non_null(strstr(text,
+                           "cheap trials: 3 of these, below samples=10000, took 42.0 s (0.0233 "
+                           "node-hours); 1 configuration was tried only so, and would take "
+                           "about "));
     assert_non_null(strstr(text, "gain: 200.00 s as submitted, 180.00 s now"));
     struct json_object *json = dt_report_json(f.s, "1"),
                        *cheap = dt_json_get(dt_json_get(json, "cost"), "cheap");

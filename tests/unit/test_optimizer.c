@@ -342,6 +342,9 @@ static void unknown_algorithms_are_an_error(void **state)
     dt_space_free(space);
 }
 
+/* What is recommended depends on the space only in whether that has a fidelity. */
+static const struct dt_space without_fidelity;
+
 static void the_best_is_the_best_finished_one(void **state)
 {
     const double x[] = {0};
@@ -350,7 +353,7 @@ static void the_best_is_the_best_finished_one(void **state)
         {x, DT_STATUS_CENSORED, 1, 1, 0, 0, 0},  {x, DT_STATUS_OK, 3, 1, 0, 0, 0},
         {x, DT_STATUS_FAILED, NAN, 1, 0, 0, 0},  {x, DT_STATUS_OK, 3, 1, 0, 0, 0},
         {x, DT_STATUS_OK, 9, 1, 0, 0, 0},        {x, DT_STATUS_VOID, NAN, 1, 0, 0, 0}};
-    struct dt_context ctx = {.obs = obs, .nobs = COUNT(obs)};
+    struct dt_context ctx = {.space = &without_fidelity, .obs = obs, .nobs = COUNT(obs)};
     (void)state;
     assert_int_equal(dt_context_best(&ctx), 3);
     ctx.maximize = true;
@@ -365,7 +368,7 @@ static void a_configuration_stands_for_its_mean(void **state)
     const struct dt_observation obs[] = {
         {x, DT_STATUS_OK, 10, 1, 0, 0, 0},      {x, DT_STATUS_OK, 9, 1, 0, 0, 0}, {x, DT_STATUS_OK, 13, 1, 0, 2, 0},
         {x, DT_STATUS_FAILED, NAN, 1, 0, 2, 0}, {x, DT_STATUS_OK, 8, 1, 0, 2, 0}, {x, DT_STATUS_OK, 8, 1, 0, 1, 0}};
-    struct dt_context ctx = {.obs = obs, .nobs = 2};
+    struct dt_context ctx = {.space = &without_fidelity, .obs = obs, .nobs = 2};
     double mean;
     (void)state;
     assert_int_equal(dt_context_best(&ctx), 1);
@@ -407,7 +410,8 @@ static int repeat(const char *text, bool maximize)
         else
             o[i].value = strtod(equals ? equals + 1 : w, NULL);
     }
-    struct dt_context ctx = {.obs = o, .nobs = words.n, .maximize = maximize};
+    struct dt_context ctx = {
+        .space = &without_fidelity, .obs = o, .nobs = words.n, .maximize = maximize};
     int i = dt_context_repeat(&ctx);
     free(o);
     dt_strv_free(&words);
