@@ -51,8 +51,9 @@ struct dt_merit *dt_report_front(const struct dt_study *s, size_t *n)
     *n = 0;
     for (size_t i = 0; i < s->n; i++) {
         const struct dt_trial *t = &s->trials[i];
-        bool whole = t->status == DT_STATUS_OK || t->status == DT_STATUS_POOR;
-        whole &= dt_space_is_full(s->space, t->x);
+        /* one that went on from another did only the rest of the work */
+        bool whole = (t->status == DT_STATUS_OK || t->status == DT_STATUS_POOR) && !t->parent &&
+                     dt_space_is_full(s->space, t->x);
         if (whole && !t->again && t->state == DT_TRIAL_ENDED)
             all[m++] = merit_of(t, quality);
     }

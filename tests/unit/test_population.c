@@ -433,6 +433,16 @@ static void a_place_goes_on_from_the_best(void **state)
     struct dt_stage *stages = dt_study_schedule(f.s, trial(&f, 5), &n);
     assert_true(n == 2 && stages[0].t->id == 1 && stages[0].from == 0 && stages[1].from == 11);
     free(stages);
+    for (int i = 1; i <= 5; i++)
+        if (i != 4)
+            ends(&f, &j, i, DT_CAUSE_OK);
+    struct dt_merit *front = dt_report_front(f.s, &n);
+    for (size_t i = 0; i < n; i++)
+        assert_int_not_equal(front[i].t->id, 5); /* it did only the rest of the work */
+    assert_true(n > 0);
+    free(front);
+    struct json_object *schedule = dt_report_schedule(f.s);
+    assert_null(schedule); /* the best is its parent */
     char *changes = dt_trial_changes(f.s, trial(&f, 5));
     assert_true(dt_starts_with(changes, "lr ") && strstr(changes, " -> "));
     free(changes);
