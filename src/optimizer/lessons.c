@@ -23,7 +23,8 @@ static struct dt_observed *measured(const struct dt_context *ctx, const struct d
     struct dt_context then = {.space = ctx->space,
                               .obs = ctx->past->obs + s->first,
                               .nobs = s->n,
-                              .maximize = ctx->maximize};
+                              .maximize = ctx->maximize,
+                              .grows = ctx->grows};
     return dt_observed_new(&then, encoding);
 }
 

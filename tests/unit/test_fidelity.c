@@ -360,6 +360,31 @@ static void a_lower_fidelity_comes_first_or_not_at_all(void **state)
     done(&f);
 }
 
+/* Of trials at once none is a configuration that another is trying at a lower fidelity. */
+static void what_is_under_way_is_waited_for(void **state)
+{
+    struct fixture f = study("\"search\": {\"parallel\": 8}", false);
+    size_t cheap = 0;
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        const double *x;
+        assert_int_equal(next(&f, NULL), DT_ACTION_CREATE);
+        x = last(&f)->x;
+        run(&f, seconds(x[0], x[1]) * share(x[2]), NAN);
+    }
+    for (size_t i = 12; i < 20; i++) {
+        struct dt_event ev = DT_EVENT(DT_EVENT_SUBMITTED);
+        assert_int_equal(next(&f, NULL), DT_ACTION_CREATE);
+        ev.trial = last(&f)->id;
+        apply(&f, ev);
+        cheap += !dt_space_is_full(f.space, last(&f)->x);
+        for (size_t j = 12; j < i; j++)
+            assert_false(dt_space_same_work(f.space, f.s->trials[j].x, last(&f)->x));
+    }
+    assert_true(cheap > 0);
+    done(&f);
+}
+
 /* Where a part of the work takes as long as the whole nothing is spared. */
 static void a_fidelity_that_is_not_cheaper_is_left_alone(void **state)
 {
@@ -522,6 +547,7 @@ int main(void)
         cmocka_unit_test(only_the_whole_work_is_recommended),
         cmocka_unit_test(cheap_trials_spare_costly_ones),
         cmocka_unit_test(a_lower_fidelity_comes_first_or_not_at_all),
+        cmocka_unit_test(what_is_under_way_is_waited_for),
         cmocka_unit_test(a_fidelity_that_is_not_cheaper_is_left_alone),
         cmocka_unit_test(only_the_whole_work_can_improve),
         cmocka_unit_test(a_part_of_the_work_needs_no_quality),
