@@ -363,25 +363,23 @@ static void a_lower_fidelity_comes_first_or_not_at_all(void **state)
 /* Of trials at once none is a configuration that another is trying at a lower fidelity. */
 static void what_is_under_way_is_waited_for(void **state)
 {
-    struct fixture f = study("\"search\": {\"parallel\": 8}", false);
+    struct fixture f = study("\"search\": {\"repeats\": 0}", false);
+    struct dt_observation *obs;
+    double x[3];
     size_t cheap = 0;
     (void)state;
-    for (int i = 0; i < 12; i++) {
-        const double *x;
+    while (f.s->n < 30) { /* at each of which a second trial is asked for while one is under way */
+        const double *now;
         assert_int_equal(next(&f, NULL), DT_ACTION_CREATE);
-        x = last(&f)->x;
-        run(&f, seconds(x[0], x[1]) * share(x[2]), NAN);
+        now = last(&f)->x;
+        struct dt_context ctx = dt_study_context(f.s, &obs);
+        assert_int_equal(dt_optimizer_suggest(f.s->optimizer, &ctx, x, NULL), 1);
+        assert_false(dt_space_same_work(f.space, x, now));
+        cheap += !dt_space_is_full(f.space, now);
+        free(obs);
+        run(&f, seconds(now[0], now[1]) * share(now[2]), NAN);
     }
-    for (size_t i = 12; i < 20; i++) {
-        struct dt_event ev = DT_EVENT(DT_EVENT_SUBMITTED);
-        assert_int_equal(next(&f, NULL), DT_ACTION_CREATE);
-        ev.trial = last(&f)->id;
-        apply(&f, ev);
-        cheap += !dt_space_is_full(f.space, last(&f)->x);
-        for (size_t j = 12; j < i; j++)
-            assert_false(dt_space_same_work(f.space, f.s->trials[j].x, last(&f)->x));
-    }
-    assert_true(cheap > 0);
+    assert_true(cheap >= 5);
     done(&f);
 }
 
