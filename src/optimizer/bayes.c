@@ -168,8 +168,8 @@ static double search(const struct dt_context *ctx, struct scene *s, double *x)
     return at;
 }
 
-/* What is known so far is too little to say what a fidelity tells: the cheapest is enough to begin
- * with, as in Fabolas (Klein et al., AISTATS 2017). */
+/* What is known so far is too little to say what a fidelity tells: the lowest is enough to begin
+ * with. (Fabolas, Klein et al., AISTATS 2017, begins on small parts of the data too.) */
 static void begin(const struct dt_context *ctx, const struct scene *s, double *x)
 {
     int f = dt_space_fidelity(ctx->space);

@@ -15,12 +15,14 @@
  * far from all observations the mean then goes back to the prior's and the search stays near the
  * best, while longer ones carry a slope on into the corners, which are most of a space of many
  * axes. */
-static struct dt_prior *priors(const struct dt_kernel *k, struct dt_prior length,
+static struct dt_prior *priors(const struct dt_encoding *e, struct dt_prior length,
                                struct dt_prior noise)
 {
+    const struct dt_kernel *k = &e->kernel;
     struct dt_prior *p = dt_xcalloc(DT_HYPERS(k), sizeof(*p));
+    int fidelity = dt_space_fidelity(e->space);
     for (size_t g = 0; g < k->groups; g++)
-        p[g] = length;
+        p[g] = (int)g == fidelity ? DT_PRIOR_FIDELITY : length;
     p[DT_SIGNAL(k)] = (struct dt_prior){0, 0.5};
     p[DT_NOISE(k)] = noise;
     return p;
@@ -87,7 +89,8 @@ struct dt_belief *dt_belief_new(const struct dt_observed *o, bool law)
         return NULL;
     }
     standardise(b, o);
-    struct dt_prior *prior = priors(k, (struct dt_prior){-0.5, 0.8}, (struct dt_prior){-3, 1});
+    struct dt_prior *prior =
+        priors(o->encoding, (struct dt_prior){-0.5, 0.8}, (struct dt_prior){-3, 1});
     double *r = residuals(b, o);
     b->theta = dt_belief_fit(k, prior, o->known.x, r, n, &b->log_weight);
     b->log_weight -= (double)(n < FIT_MAX ? n : FIT_MAX) * dt_log(b->unit);
@@ -212,7 +215,8 @@ struct dt_feasibility *dt_feasibility_new(const struct dt_observed *o)
     if (o->failed.n == 0)
         return NULL;
     struct dt_feasibility *f = dt_xcalloc(1, sizeof(*f));
-    struct dt_prior *prior = priors(k, (struct dt_prior){-0.5, 0.8}, (struct dt_prior){-1, 1});
+    struct dt_prior *prior =
+        priors(o->encoding, (struct dt_prior){-0.5, 0.8}, (struct dt_prior){-1, 1});
     double *x, *y, mean, evidence, at_random = 0;
     size_t n = labelled(o, &x, &y, &mean);
     f->theta = dt_belief_fit(k, prior, x, y, n, &evidence);

@@ -5,6 +5,10 @@
 #include "model/speed.h"
 #include "optimizer/observed.h"
 
+/* Of the length scale of the fidelity, whose axis is 1 long: what is seen at one fidelity holds at the
+ * others, as far as is known. */
+#define DT_PRIOR_FIDELITY ((struct dt_prior){1, 1})
+
 /* One view of the objective: a prior mean plus a Gaussian process. */
 struct dt_belief {
     bool has_law; /* the prior mean is the law of speed; else a constant */

@@ -132,16 +132,11 @@ double *dt_judge_mean(const struct dt_judge *j, const struct dt_observed *o,
 /* Whether a configuration was tried, or is, at this fidelity or a higher one. */
 static bool is_answered(const struct dt_context *ctx, const double *x)
 {
-    size_t n = ctx->space->n, f = (size_t)dt_space_fidelity(ctx->space);
-    double *same = dt_xcalloc(n, sizeof(double));
-    bool found = false;
-    memcpy(same, x, n * sizeof(double));
-    for (size_t i = 0; i < ctx->nobs && !found; i++) {
-        same[f] = ctx->obs[i].x[f];
-        found = same[f] >= x[f] && dt_config_equal(same, ctx->obs[i].x, n);
-    }
-    free(same);
-    return found;
+    size_t f = (size_t)dt_space_fidelity(ctx->space);
+    for (size_t i = 0; i < ctx->nobs; i++)
+        if (ctx->obs[i].x[f] >= x[f] && dt_space_same_work(ctx->space, ctx->obs[i].x, x))
+            return true;
+    return false;
 }
 
 /* How likely a trial at p's second point, of a lower fidelity, is to tell that y is above the limit

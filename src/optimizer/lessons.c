@@ -23,7 +23,8 @@ static struct dt_observed *measured(const struct dt_context *ctx, const struct d
     struct dt_context then = {.space = ctx->space,
                               .obs = ctx->past->obs + s->first,
                               .nobs = s->n,
-                              .maximize = ctx->maximize};
+                              .maximize = ctx->maximize,
+                              .grows = ctx->grows};
     return dt_observed_new(&then, encoding);
 }
 
@@ -162,11 +163,13 @@ static void make_kernel(struct dt_kernel *k, const struct dt_kernel *plain, size
 
 /* Like those of a belief; a study has much in common with the others, as far as is known. Caller
  * frees. */
-static struct dt_prior *priors(const struct dt_kernel *k)
+static struct dt_prior *priors(const struct dt_kernel *k, int fidelity)
 {
     struct dt_prior *p = dt_xcalloc(DT_HYPERS(k), sizeof(*p));
     for (size_t g = 0; g < k->groups; g++)
         p[g] = g < k->groups - k->series ? (struct dt_prior){-0.5, 0.8} : (struct dt_prior){3, 1};
+    if (fidelity >= 0)
+        p[fidelity] = DT_PRIOR_FIDELITY;
     p[DT_SIGNAL(k)] = (struct dt_prior){0, 0.5};
     p[DT_NOISE(k)] = (struct dt_prior){-3, 1};
     return p;
@@ -176,7 +179,7 @@ static double *fit(const struct dt_lessons *l, const struct dt_observed *o)
 {
     size_t columns = o->encoding->kernel.columns, wide = l->kernel.columns, n = l->n + o->known.n;
     double *x = dt_xcalloc(n * (wide + 1), sizeof(double)), *y = x + n * wide, *r = residuals(l, o);
-    struct dt_prior *prior = priors(&l->kernel);
+    struct dt_prior *prior = priors(&l->kernel, dt_space_fidelity(o->encoding->space));
     memcpy(x, l->x, l->n * wide * sizeof(double));
     memcpy(y, l->y, l->n * sizeof(double));
     memcpy(y + l->n, r, o->known.n * sizeof(double));

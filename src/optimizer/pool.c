@@ -69,6 +69,18 @@ static void prefer_near(const double **raw, size_t n, const struct dt_observed *
     free(order);
 }
 
+/* Whether x was tried, or is being tried: at a lower fidelity too, for what that tells comes first.
+ */
+static bool is_taken(const struct dt_context *ctx, const double *x)
+{
+    bool fidelity = dt_space_fidelity(ctx->space) >= 0;
+    for (size_t i = 0; i < ctx->nobs && fidelity; i++)
+        if (ctx->obs[i].status == DT_STATUS_PENDING &&
+            dt_space_same_work(ctx->space, ctx->obs[i].x, x))
+            return true;
+    return dt_context_tried(ctx, x);
+}
+
 static struct dt_pool *what_is_left(const struct dt_context *ctx, const struct dt_observed *o)
 {
     const struct dt_space *s = ctx->space;
@@ -76,7 +88,7 @@ static struct dt_pool *what_is_left(const struct dt_context *ctx, const struct d
     size_t n = 0;
     for (size_t i = 0; i < s->npoints; i++) {
         const double *x = s->points + i * s->n;
-        if (dt_space_is_full(s, x) && !dt_context_tried(ctx, x))
+        if (dt_space_is_full(s, x) && !is_taken(ctx, x))
             raw[n++] = x;
     }
     if (n > POOL_MAX) {
@@ -151,7 +163,7 @@ static bool is_new(const struct dt_context *ctx, const double *rows, size_t n, c
     for (size_t i = 0; i < n; i++)
         if (dt_config_equal(rows + i * columns, x, columns))
             return false;
-    return dt_space_allows(ctx->space, x, NULL) && !dt_context_tried(ctx, x);
+    return dt_space_allows(ctx->space, x, NULL) && !is_taken(ctx, x);
 }
 
 /* Appends at most n new configurations, variations of `from` or random ones; returns how many rows

@@ -2,17 +2,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-
-/* What is left of a trial's configuration if the fidelity does not matter. */
-static bool same_but_fidelity(const struct dt_space *space, const double *a, const double *b)
-{
-    int f = dt_space_fidelity(space);
-    for (size_t i = 0; i < space->n; i++)
-        if ((int)i != f && !dt_config_equal(a + i, b + i, 1))
-            return false;
-    return true;
-}
 
 /* Whether its configuration was tried at lower fidelities alone, and this is the first such trial.
  */
@@ -21,7 +10,7 @@ static bool stands_for_spared(const struct dt_study *s, const struct dt_trial *t
     for (size_t i = 0; i < s->n; i++) {
         const struct dt_trial *o = &s->trials[i];
         bool counts = o->state == DT_TRIAL_ENDED && (o < t || dt_space_is_full(s->space, o->x));
-        if (counts && same_but_fidelity(s->space, o->x, t->x))
+        if (counts && dt_space_same_work(s->space, o->x, t->x))
             return false;
     }
     return true;

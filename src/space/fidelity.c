@@ -27,6 +27,15 @@ bool dt_space_is_full(const struct dt_space *s, const double *x)
     return f < 0 || isnan(x[f]) || x[f] >= dt_param_highest(&s->params[f]);
 }
 
+bool dt_space_same_work(const struct dt_space *s, const double *a, const double *b)
+{
+    int f = dt_space_fidelity(s);
+    for (size_t i = 0; i < s->n; i++)
+        if ((int)i != f && !dt_config_equal(a + i, b + i, 1))
+            return false;
+    return true;
+}
+
 void dt_space_fill(const struct dt_space *s, double *x)
 {
     int f = dt_space_fidelity(s);

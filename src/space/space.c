@@ -51,7 +51,7 @@ bool dt_space_allows(const struct dt_space *s, const double *x, const char **why
 bool dt_space_has(const struct dt_space *s, const double *x)
 {
     for (size_t i = 0; i < s->n; i++)
-        if (isnan(x[i]) && dt_space_active(s, x, i))
+        if (isnan(x[i]) == dt_space_active(s, x, i))
             return false;
     for (size_t i = 0; i < s->npoints && s->enumerated; i++)
         if (dt_config_equal(s->points + i * s->n, x, s->n))

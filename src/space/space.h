@@ -88,7 +88,8 @@ void dt_space_free(struct dt_space *s);
 
 /* Whether x is allowed by constraints and filter; the reason (borrowed) if not. Domains are not checked. */
 bool dt_space_allows(const struct dt_space *s, const double *x, const char **why);
-/* Whether x may be tried: every active parameter has a value, and it is in points[], or allowed where there are none. */
+/* Whether x may be tried: all that is active in it and nothing else has a value, and it is in points[], or allowed where
+ * there are none. */
 bool dt_space_has(const struct dt_space *s, const double *x);
 /* Whether parameter i takes part in x, where what its condition mentions is as dt_space_settle() leaves it. */
 bool dt_space_active(const struct dt_space *s, const double *x, size_t i);
@@ -123,6 +124,8 @@ int dt_space_fidelity(const struct dt_space *s);
 double dt_param_highest(const struct dt_param *p);
 /* Whether x does all of the work: is at the highest fidelity, or there is none. */
 bool dt_space_is_full(const struct dt_space *s, const double *x);
+/* Whether a and b are the same but for the fidelity. */
+bool dt_space_same_work(const struct dt_space *s, const double *a, const double *b);
 /* Puts x at the highest fidelity, where there is one. */
 void dt_space_fill(const struct dt_space *s, double *x);
 /* The lower values that a fidelity may be given, the lowest first: all that are listed, else halves, quarters, ... of the

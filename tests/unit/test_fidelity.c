@@ -364,6 +364,29 @@ static void a_lower_fidelity_comes_first_or_not_at_all(void **state)
     done(&f);
 }
 
+/* Of trials at once none is a configuration that another is trying at a lower fidelity. */
+static void what_is_under_way_is_waited_for(void **state)
+{
+    struct fixture f = study("\"search\": {\"repeats\": 0}", false);
+    struct dt_observation *obs;
+    double x[3];
+    size_t cheap = 0;
+    (void)state;
+    while (f.s->n < 30) { /* at each of which a second trial is asked for while one is under way */
+        const double *now;
+        assert_int_equal(next(&f, NULL), DT_ACTION_CREATE);
+        now = last(&f)->x;
+        struct dt_context ctx = dt_study_context(f.s, &obs);
+        assert_int_equal(dt_optimizer_suggest(f.s->optimizer, &ctx, x, NULL), 1);
+        assert_false(dt_space_same_work(f.space, x, now));
+        cheap += !dt_space_is_full(f.space, now);
+        free(obs);
+        run(&f, seconds(now[0], now[1]) * share(now[2]), NAN);
+    }
+    assert_true(cheap >= 5);
+    done(&f);
+}
+
 /* Where a part of the work takes as long as the whole nothing is spared. */
 static void a_fidelity_that_is_not_cheaper_is_left_alone(void **state)
 {
@@ -526,6 +549,7 @@ int main(void)
         cmocka_unit_test(only_the_whole_work_is_recommended),
         cmocka_unit_test(cheap_trials_spare_costly_ones),
         cmocka_unit_test(a_lower_fidelity_comes_first_or_not_at_all),
+        cmocka_unit_test(what_is_under_way_is_waited_for),
         cmocka_unit_test(a_fidelity_that_is_not_cheaper_is_left_alone),
         cmocka_unit_test(only_the_whole_work_can_improve),
         cmocka_unit_test(a_part_of_the_work_needs_no_quality),

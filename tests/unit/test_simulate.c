@@ -274,6 +274,62 @@ static void a_past_gives_a_warm_start(void **state)
     dt_proc_result_free(&r);
 }
 
+#define FIDELITY                                                                                   \
+    "{\"hyperparameters\": {\"a\": {\"low\": 1, \"high\": 20}, \"n\": {\"choices\": [10, 100], "   \
+    "\"fidelity\": true}}, \"search\": {\"max_configs\": 20, \"min_configs\": 20, \"repeats\": "   \
+    "0}, "                                                                                         \
+    "\"replay\": {\"objective\": \"time_s\"}}"
+
+/* Trials at a lower fidelity are cheap and short, but nothing is found by them. */
+static void only_the_highest_fidelity_is_what_was_found(void **state)
+{
+    struct dt_buf b = DT_BUF_INIT;
+    struct dt_proc_result r;
+    struct dt_error e = DT_ERROR_INIT;
+    double hours = 0;
+    int cheap = 0, to_5pct = 0;
+    (void)state;
+    dt_buf_add(&b, "a,n,time_s\n");
+    for (int a = 1; a <= 20; a++)
+        dt_buf_addf(&b, "%d,10,%d\n%d,100,%d\n", a, 4 + abs(a - 13), a, 40 + 10 * abs(a - 13));
+    char *s = file_with(FIDELITY), *t = file_with(b.s);
+    const char *const words[] = {"--spec", s, "--table", t, "--format=json", NULL};
+    assert_int_equal(simulate(words, &r), 0);
+    struct json_object *o = dt_json_parse(r.out, "output", &e),
+                       *best = dt_json_get(o, "table_best");
+    assert_true(dt_json_num(best, "value", 0) == 40);
+    assert_int_equal(dt_json_int(dt_json_get(best, "config"), "n", 0), 100);
+    struct json_object *one = json_object_array_get_idx(dt_json_get(o, "studies"), 0),
+                       *history = dt_json_get(one, "history"), *before = NULL;
+    for (size_t i = 0; i < json_object_array_length(history); i++) {
+        struct json_object *h = json_object_array_get_idx(history, i),
+                           *gap = dt_json_get(h, "gap_pct");
+        bool full = dt_json_int(dt_json_get(h, "config"), "n", 0) == 100;
+        cheap += !full;
+        if (!full)
+            assert_true(json_object_equal(gap, before));
+        before = gap;
+        if (!to_5pct && gap && json_object_get_double(gap) <= 5) {
+            to_5pct = (int)i + 1;
+            hours = dt_json_num(h, "node_hours", 0);
+        }
+    }
+    assert_true(cheap >= 3);
+    assert_int_equal(dt_json_int(one, "cheap", 0), cheap);
+    assert_int_equal(dt_json_int(one, "trials_to_5pct", 0), to_5pct);
+    assert_true(to_5pct > 0 && dt_json_num(one, "node_hours_to_5pct", 0) == hours);
+    json_object_put(o);
+    dt_proc_result_free(&r);
+    assert_int_equal(simulate(WORDS("--format=json"), &r), 0);
+    assert_null(strstr(r.out, "cheap")); /* nothing is new where there is no fidelity */
+    dt_proc_result_free(&r);
+    dt_buf_free(&b);
+    unlink(s);
+    unlink(t);
+    free(s);
+    free(t);
+}
+
 static int make_files(void **state)
 {
     struct dt_buf b = DT_BUF_INIT;
@@ -310,6 +366,7 @@ int main(void)
         cmocka_unit_test(a_conditional_table_is_searched),
         cmocka_unit_test(suggestions_leave_out_what_is_inactive),
         cmocka_unit_test(a_past_gives_a_warm_start),
+        cmocka_unit_test(only_the_highest_fidelity_is_what_was_found),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, make_files, remove_files);
