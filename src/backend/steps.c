@@ -11,6 +11,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -223,8 +224,16 @@ static int cancel(void *arg, const struct dt_trial *t, struct dt_error *e)
     return 0;
 }
 
-static bool group_is_gone(const struct run *r)
+/* Reaps what has ended of the group. Whatever loses its parent becomes a child of this process. */
+static bool group_is_gone(struct run *r)
 {
+    int status;
+    for (pid_t pid; (pid = waitpid(-r->group, &status, WNOHANG)) > 0;) {
+        if (pid != r->group)
+            continue;
+        r->status = status;
+        r->ended = dt_monotonic();
+    }
     return kill(-r->group, 0) < 0 && errno == ESRCH;
 }
 
@@ -248,31 +257,23 @@ static int steps_of(const struct steps *b, const struct run *r, bool by_force)
     return n;
 }
 
-static void reap(struct run *r)
-{
-    if (r->ended || waitpid(r->group, &r->status, WNOHANG) != r->group)
-        return;
-    r->ended = dt_monotonic();
-    r->force = fmin(r->force, r->ended + LINGER);
-    if (!group_is_gone(r))
-        kill(-r->group, SIGTERM); /* as Slurm does with what a batch script leaves */
-}
-
 /* Whether nothing of the run is left; what will not go is made to. */
 static bool is_over(const struct steps *b, struct run *r)
 {
-    bool by_force = !r->clear && dt_monotonic() >= r->force;
-    reap(r);
+    if (r->clear)
+        return true;
+    bool running = !r->ended, gone = group_is_gone(r), by_force = dt_monotonic() >= r->force;
+    if (running && r->ended) {
+        r->force = fmin(r->force, r->ended + LINGER);
+        if (!gone) /* as Slurm does with what a batch script leaves */
+            kill(-r->group, SIGTERM);
+    }
     if (by_force) {
         kill(-r->group, SIGKILL);
         r->force = dt_monotonic() + AGAIN;
     }
-    if (!r->ended) {
-        if (by_force)
-            steps_of(b, r, true);
-        return false;
-    }
-    r->clear = r->clear || (group_is_gone(r) && steps_of(b, r, by_force) == 0);
+    if (by_force || (r->ended && gone))
+        r->clear = steps_of(b, r, by_force) == 0 && r->ended && gone;
     return r->clear;
 }
 
@@ -466,6 +467,7 @@ struct dt_backend *dt_backend_steps(const struct dt_slurm_config *config, struct
 {
     struct steps *b = dt_xcalloc(1, sizeof(*b));
     struct dt_backend *backend = dt_xcalloc(1, sizeof(*backend));
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* see group_is_gone() */
     b->c = *config;
     b->a = *a;
     *a = (struct dt_allocation){0};
