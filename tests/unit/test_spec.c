@@ -402,7 +402,7 @@ static const struct {
     {SEARCH("\"deadline\": \"0\""), "S.json:2: search.deadline: \"0\" is not a time; write it as "
                                     "Slurm does: \"90\" (minutes), \"1:30:00\", \"1-12\""},
     {"{\"layout\": \"mixed\"}",
-     "S.json:1: layout: \"mixed\" is not a layout; there are auto, het and packed"},
+     "S.json:1: layout: \"mixed\" is not a layout; there are auto, het, packed and steps"},
     {"{\"layout\": 1}", "S.json:1: layout: a string is needed here, this is a number"},
     {"{\"layout\": null}", "S.json:1: layout: " NO_NULL},
     {REPLAY(""),
@@ -598,7 +598,7 @@ static void wrong_options_are_named(void **state)
          "\"2:0\": write it like 2 or 2:5 (per cent, over the last 5 configurations)"},
         {"dt-deadline=1h",
          "\"1h\" is not a time; write it as Slurm does: 90 (minutes), 1:30:00, 1-12"},
-        {"dt-layout=both", "\"both\" is not a layout; there are auto, het and packed"},
+        {"dt-layout=both", "\"both\" is not a layout; there are auto, het, packed and steps"},
     };
     size_t bad = 0;
     (void)state;
