@@ -270,7 +270,8 @@ static void print_gain(FILE *f, const struct dt_study *s)
     double before = base ? dt_study_mean(s, base, &nbase) : NAN,
            now = dt_study_mean(s, best, &nbest);
     if (!nbase) {
-        fprintf(f, "gain: unknown, the job as submitted did not end well\n");
+        fprintf(f, "gain: unknown, the job as submitted %s\n",
+                s->submitted ? "did not end well" : "is not among what was searched");
         return;
     }
     char *from = value_text(s, before), *to = value_text(s, now);
