@@ -31,8 +31,8 @@ const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 struct study {
     const char *exec; /* not NUL-terminated */
     size_t exec_len;
-    bool steps;       /* trials run inside the tuning job, which stays as large as it is */
-    uint32_t mem_mib; /* else what the tuner needs */
+    bool steps;        /* trials run inside the tuning job, which stays as large as it is */
+    uint32_t mem_mib;  /* else what the tuner needs */
     uint32_t time_min; /* 0: not given */
 };
 

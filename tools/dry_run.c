@@ -29,8 +29,8 @@ static int print_trial(const struct dt_setup *s, const double *x, int id, const 
     };
     char *text = dt_expand(&script, e);
     if (text)
-        printf("\n==== trial %d: %s%s\n%s", id, config, dt_config_equal(x, s->submitted, s->space->n) ? " (as submitted)" : "",
-               text);
+        printf("\n==== trial %d: %s%s\n%s", id, config,
+               dt_config_equal(x, s->submitted, s->space->n) ? " (as submitted)" : "", text);
     free(config);
     free(dir);
     free(text);

@@ -96,15 +96,18 @@ static char *first_script(const char *dir, const char *now)
 }
 
 /* Trials that are jobs need no resources of the tuning job, and those that are steps do. */
-static int check_layout(const struct dt_setup *stored, const struct dt_setup *now, struct dt_error *e)
+static int check_layout(const struct dt_setup *stored, const struct dt_setup *now,
+                        struct dt_error *e)
 {
     bool steps = stored->spec->layout == DT_LAYOUT_STEPS;
     if (steps == (now->spec->layout == DT_LAYOUT_STEPS))
         return 0;
-    return steps ? dt_fail(e, "the trials of this study share the tuning job's allocation: go on with "
-                              "it by --dt-layout=steps, in a job as large")
-                 : dt_fail(e, "the trials of this study are jobs of their own: go on with it without "
-                              "--dt-layout=steps");
+    return steps
+               ? dt_fail(e,
+                         "the trials of this study share the tuning job's allocation: go on with "
+                         "it by --dt-layout=steps, in a job as large")
+               : dt_fail(e, "the trials of this study are jobs of their own: go on with it without "
+                            "--dt-layout=steps");
 }
 
 /* Whether a study can go on in this way. */

@@ -358,7 +358,8 @@ static int wait_for(void *arg, const struct dt_study *s, double until, struct dt
         double left = until - dt_now();
         if (woken || left <= 0)
             return 0;
-        woken = dt_slurm_nap(b->c.wake_fd, fmax(TICK_LEAST, fmin(fmin(b->tick, left), b->next_poll - dt_monotonic())));
+        double tick = fmin(fmin(b->tick, left), b->next_poll - dt_monotonic());
+        woken = dt_slurm_nap(b->c.wake_fd, fmax(TICK_LEAST, tick));
         b->tick = fmin(b->tick * 1.3, TICK_MAX);
     }
 }

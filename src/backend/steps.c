@@ -23,6 +23,7 @@
 #define AGAIN 1.0       /* pause before the same force is used again */
 #define TOLD 1.0        /* so long after a run that ended by a signal our own may arrive */
 #define SWEEP 10.0      /* at the end of the study all that still runs has so much time */
+#define DEFER 15.0      /* pause before a process is asked for again that the system refused */
 
 struct run {
     int trial, run;
@@ -69,6 +70,7 @@ static void run_free(struct run *r)
 
 /* ---- start ---- */
 
+/* 1: not now, the system has no process to give. */
 static int spawn_wrapper(struct run *r, const char *dir, char *const *argv, char *const *env,
                          const char *cwd, struct dt_error *e)
 {
@@ -95,7 +97,9 @@ static int spawn_wrapper(struct run *r, const char *dir, char *const *argv, char
     posix_spawn_file_actions_destroy(&fa);
     posix_spawnattr_destroy(&attr);
     free(output);
-    return rc ? dt_fail(e, "cannot start %s: %s", argv[0], strerror(rc)) : 0;
+    if (rc)
+        dt_fail(e, "cannot start %s: %s", argv[0], strerror(rc));
+    return rc == EAGAIN || rc == ENOMEM ? 1 : rc ? -1 : 0;
 }
 
 /* What an attempt at the same run has left must not be taken for this one's. */
@@ -193,9 +197,16 @@ static int submit(void *arg, const struct dt_study *s, const struct dt_trial *t,
         return 0;
     }
     r.name = dt_trial_job_name(b->c.job, b->c.study, t->id, t->run);
-    if (start(b, s, t, &shape, &r, e) < 0) {
+    int rc = start(b, s, t, &shape, &r, e);
+    if (rc > 0) {
+        ev->kind = DT_EVENT_DEFERRED;
+        ev->until = ev->t + DEFER;
+        ev->text = dt_xstrdup(e->text);
+        dt_error_clear(e);
+    }
+    if (rc) {
         run_free(&r);
-        return -1;
+        return rc < 0 ? -1 : 0;
     }
     dt_placement_take(&b->a.books, &r.where);
     b->runs = dt_xrealloc(b->runs, b->n + 1, sizeof(*b->runs));
@@ -430,6 +441,19 @@ static int find(void *arg, const struct dt_trial *t, uint32_t *job, struct dt_er
     return 0;
 }
 
+/* Steps of the study that nobody knows of: a tuner before this one, in the same allocation, may
+ * have been killed. */
+static void sweep_steps(const struct steps *b)
+{
+    struct dt_slurm_steps left;
+    char *mark = dt_xasprintf(".dt-%s-", b->c.study);
+    if (dt_slurm_steps_load(b->a.job, mark, &left, NULL) == 0) {
+        dt_slurm_steps_kill(&left);
+        dt_slurm_steps_free(&left);
+    }
+    free(mark);
+}
+
 /* Runs that the study no longer counts as live may still be on their way out. */
 static int sweep(void *arg, struct dt_error *e)
 {
@@ -447,6 +471,7 @@ static int sweep(void *arg, struct dt_error *e)
         if (b->n > 0)
             dt_slurm_nap(b->c.wake_fd, TICK_CLEAR);
     }
+    sweep_steps(b);
     return 0;
 }
 

@@ -66,6 +66,7 @@ static void set_nodes(const struct dt_books *books, const struct dt_placement *w
         mem = part->room.mem_mib > mem ? part->room.mem_mib : mem;
     }
     char *list = dt_strv_join(&names, ",");
+    dt_launch_setenv(out, "DT_SHARE_NODES", list);
     dt_launch_setenv(out, "SLURM_JOB_NODELIST", list);
     dt_launch_setenv(out, "SLURM_NODELIST", list);
     set(out, "SLURM_JOB_NUM_NODES", where->n);
@@ -100,6 +101,10 @@ void dt_steps_environ(const struct dt_books *books, const struct dt_placement *w
             dt_launch_setenv(out, kept[i], value);
     }
     dt_launch_setenv(out, "SLURM_JOB_NAME", name);
+    /* for an srun that a script or a task calls for itself; not in a job that it submits */
+    const char *job = getenv("SLURM_JOB_ID");
+    dt_launch_setenv(out, "DT_SHARE", name);
+    dt_launch_setenv(out, "DT_SHARE_JOB", job ? job : "");
     set_nodes(books, where, out);
     set(out, "SLURM_CPUS_PER_TASK", worker_cpus);
     set(out, "SLURM_NODEID", 0);

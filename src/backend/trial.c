@@ -119,7 +119,6 @@ char *dt_trial_note(const struct dt_feed *feed, const struct dt_records *r)
     return both;
 }
 
-
 /* ---- waiting ---- */
 
 bool dt_slurm_nap(int wake_fd, double seconds)

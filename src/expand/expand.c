@@ -408,9 +408,10 @@ static void put_where(struct header *h, const struct dt_trial_script *t, int rol
 
 static void put_steps(struct header *h, const struct dt_trial_script *t)
 {
-    dt_buf_add(&h->text, "# not for sbatch: the tuner starts it in its own allocation, by dt-launch "
-                         "--carrier;\n# each role is a step: srun --exact, with its nodes, CPUs, "
-                         "memory and GPUs\n");
+    dt_buf_add(&h->text,
+               "# not for sbatch: the tuner starts it in its own allocation, by dt-launch "
+               "--carrier;\n# each role is a step: srun --exact, with its nodes, CPUs, "
+               "memory and GPUs\n");
     for (int r = 0; r < DT_ROLES; r++) {
         const struct dt_role *role = &t->shape->roles[r];
         if (!role->count)

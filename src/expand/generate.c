@@ -49,7 +49,8 @@ static const char *layouts(const struct dt_space_source *source, bool *packed, b
     const struct dt_cluster *c = source->cluster;
     if (spec->layout == DT_LAYOUT_STEPS) {
         *packed = *het = false;
-        return "layout steps: as asked; the trials are steps in the tuning job's own allocation and "
+        return "layout steps: as asked; the trials are steps in the tuning job's own allocation "
+               "and "
                "wait in no queue";
     }
     *packed = spec->layout != DT_LAYOUT_HET;

@@ -357,7 +357,8 @@ static int read_all(struct dt_launch_plan *p, char *const *env, struct dt_error 
             return -1;
     if (place(p, e) < 0)
         return -1;
-    p->share_cores = !p->het && !p->steps && p->n_roles > 1 && cores_are_short(p, threads_per_core());
+    p->share_cores =
+        !p->het && !p->steps && p->n_roles > 1 && cores_are_short(p, threads_per_core());
     return 0;
 }
 

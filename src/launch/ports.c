@@ -212,8 +212,8 @@ static void probe_argv(const struct dt_launch_plan *p, const char *srun, const c
         dt_strv_add(argv, "--overlap");
         dt_strv_add(argv, "--mem=0");
         dt_strv_add(argv, "--mpi=none");
-        dt_strv_addf(argv, "--job-name=%s%sdt-probe", p->steps ? dt_json_str(p->json, "name", "trial") : "",
-                     p->steps ? "." : "");
+        dt_strv_addf(argv, "--job-name=%s%sdt-probe",
+                     p->steps ? dt_json_str(p->json, "name", "trial") : "", p->steps ? "." : "");
         dt_strv_add(argv, self);
         dt_strv_add(argv, "--probe");
         dt_strv_addf(argv, "%llu", (unsigned long long)seed);
@@ -259,8 +259,7 @@ int dt_ports_assign(struct dt_launch_plan *p, int number, char *const *env, stru
     /* another start for every launch of a job, and every trial in it: two may run at once */
     uint64_t launch = (uint64_t)(number - 1);
     uint64_t trial = p->steps ? (uint64_t)dt_json_int(p->json, "trial", 0) : 0;
-    uint64_t seed =
-        (strtoull(p->job, NULL, 10) + launch * 7919 + trial * 1000003) % UINT32_MAX;
+    uint64_t seed = (strtoull(p->job, NULL, 10) + launch * 7919 + trial * 1000003) % UINT32_MAX;
     int need = 1;
     for (size_t i = 0; i < p->n_nodes; i++)
         if (tasks_on(p, i) > need)

@@ -271,7 +271,8 @@ int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct 
         return 0;
     }
     size_t taken = submit_due(s, now, a);
-    if (a->kind != DT_ACTION_NONE || held_up(s, a) || taken >= s->parallel || (taken > 0 && taken >= width(s)))
+    if (a->kind != DT_ACTION_NONE || held_up(s, a) || taken >= s->parallel ||
+        (taken > 0 && taken >= width(s)))
         return 0;
     char *settled = s->n && !s->external ? why_settled(s) : NULL;
     int rc = s->external ? decide_asked(s, taken, now, a, e)

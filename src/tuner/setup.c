@@ -38,7 +38,7 @@ static char *resume_dir(const struct dt_option *o, struct dt_error *e)
 static int make_space(struct dt_setup *s, struct dt_error *e)
 {
     bool steps = s->spec->layout == DT_LAYOUT_STEPS;
-    if (steps && !s->asked && s->cluster)
+    if (steps && !s->asked && s->cluster && s->cluster->n)
         s->asked = dt_allocation_asked(&s->job, s->cluster,
                                        dt_submission_get(s->submission, "exclusive") != NULL);
     s->source = (struct dt_space_source){s->spec, &s->job, s->cluster};

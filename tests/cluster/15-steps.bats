@@ -22,12 +22,14 @@ setup() {
 #!/bin/bash
 mask=$(sed -nE 's/^Cpus_allowed_list:\t//p' /proc/self/status)
 echo "$DT_TRIAL $DT_ROLE $SLURMD_NODENAME $mask ${SLURM_STEP_GPUS:--} $$" >>seen
+[ -z "$NESTED" ] || srun -n 1 bash -c 'echo $DT_TRIAL $SLURMD_NODENAME >>nested'
 until [ -e released ]; do sleep 0.05; done
 dt-tune metric "loss=${DT_PARAM_lr:-1}"
 END
     chmod +x task.sh
     printf '#!/bin/bash\nsrun ./task.sh\n' >train.sh
     : >seen
+    : >nested
 }
 
 teardown() {
@@ -143,7 +145,7 @@ print(*[t.get(sys.argv[1]) for t in json.load(sys.stdin)["trials"]])' "$1"
 env | sort >"env-$DT_TRIAL"
 srun -n 1 true
 srun -n 3 bash -c 'echo $SLURMD_NODENAME' >"side-$DT_TRIAL" &
-srun ./task.sh
+NESTED=1 srun ./task.sh
 wait
 END
     spec 2 2 2
@@ -157,10 +159,14 @@ END
     grep -qx 'SLURM_JOB_CPUS_PER_NODE=2(x2)' env-1
     grep -qx "SLURM_JOB_ID=$job" env-2
     run ! grep -q '^SLURM_NTASKS_PER_NODE=\|^CUDA_VISIBLE_DEVICES=\|^SLURM_STEP_ID' env-1
+    all_nested() { [ "$(wc -l <nested)" = 8 ]; }
+    wait_for 20 all_nested
     for trial in 1 2; do
         wait_for 20 test -s "side-$trial"
         awk -v t=$trial '$1 == t { print $3 }' seen | sort -u >nodes
         [ -z "$(sort -u "side-$trial" | comm -23 - nodes)" ]
+        sed -n "s/^$trial //p" nested | sort -u >inner # by a task
+        [ -z "$(comm -23 inner nodes)" ] && [ -s inner ]
     done
     touch released
     ended

@@ -237,11 +237,12 @@ static void test_one_task(void **state)
     free_job(job);
 }
 
-/* With layout steps the trials share the job: nothing but its script, warning and comment changes. */
+/* With layout steps the trials share the job: nothing but its script, warning and comment changes.
+ */
 static void test_steps(void **state)
 {
-    job_desc_msg_t *job = new_tuned_job(
-        "{\"version\":1,\"exec\":\"/a\",\"tuner\":{\"steps\":true},\"spec\":{}}");
+    job_desc_msg_t *job =
+        new_tuned_job("{\"version\":1,\"exec\":\"/a\",\"tuner\":{\"steps\":true},\"spec\":{}}");
     uint32_t env = job->env_size;
 
     (void)state;

@@ -1,5 +1,5 @@
-/* Layout steps without Slurm: who gets which part of an allocation, what fits at all, and what a trial finds in its
- * environment. */
+/* Layout steps without Slurm: who gets which part of an allocation, what fits at all, and what a
+ * trial finds in its environment. */
 #include "backend/slurm_private.h"
 #include "expand/expand.h"
 
@@ -38,8 +38,8 @@ static char *text_of(const struct dt_books *b, const struct dt_placement *p)
     return text;
 }
 
-static void expect_place(struct dt_books *b, struct dt_need ps, struct dt_need workers, size_t nodes,
-                         const char *expected)
+static void expect_place(struct dt_books *b, struct dt_need ps, struct dt_need workers,
+                         size_t nodes, const char *expected)
 {
     struct dt_placement p = {0};
     dt_placement_find(b, (struct dt_need[]){ps, workers}, 2, nodes, &p);
@@ -68,10 +68,12 @@ static void what_one_node_cannot_hold_goes_to_few(void **state)
     struct dt_books b = books_of(rooms, 3, 1);
     (void)state;
     /* the large tasks first, and the servers to where they have begun */
-    expect_place(&b, (struct dt_need){2, 1, 0, 0}, (struct dt_need){2, 3, 0, 0}, 0, "h1:1+1 h2:1+1");
+    expect_place(&b, (struct dt_need){2, 1, 0, 0}, (struct dt_need){2, 3, 0, 0}, 0,
+                 "h1:1+1 h2:1+1");
     dt_books_free(&b);
     b = books_of(rooms, 3, 1);
-    expect_place(&b, (struct dt_need){1, 1, 0, 0}, (struct dt_need){6, 1, 0, 0}, 0, "h1:1+3 h2:0+3");
+    expect_place(&b, (struct dt_need){1, 1, 0, 0}, (struct dt_need){6, 1, 0, 0}, 0,
+                 "h1:1+3 h2:0+3");
     expect_place(&b, (struct dt_need){1, 1, 0, 0}, (struct dt_need){5, 1, 0, 0}, 0, "none");
     dt_books_free(&b);
     b = books_of(rooms, 3, 1);
@@ -87,7 +89,8 @@ static void memory_and_gpus_are_counted_too(void **state)
     struct dt_books b = books_of((struct dt_room[]){{8, 2, 1000}, {8, 1, 4000}}, 2, 1);
     (void)state;
     assert_int_equal(dt_books_mem_per_cpu(&b), 125); /* of the node with the least */
-    expect_place(&b, (struct dt_need){0, 1, 0, 0}, (struct dt_need){3, 1, 1, 10}, 0, "h1:0+2 h2:0+1");
+    expect_place(&b, (struct dt_need){0, 1, 0, 0}, (struct dt_need){3, 1, 1, 10}, 0,
+                 "h1:0+2 h2:0+1");
     expect_place(&b, (struct dt_need){0, 1, 0, 0}, (struct dt_need){1, 1, 1, 10}, 0, "none");
     expect_place(&b, (struct dt_need){1, 2, 0, 500}, (struct dt_need){1, 2, 0, 500}, 0, "h2:1+1");
     expect_place(&b, (struct dt_need){1, 2, 0, 500}, (struct dt_need){1, 2, 0, 500}, 0, "none");
@@ -106,8 +109,8 @@ static void a_share_of_a_node_counts_as_that(void **state)
     struct dt_books b = books_of((struct dt_room[]){{8, 4, 1000}, {8, 0, 1000}}, 2, 1);
     struct dt_placement p;
     (void)state;
-    assert_true(dt_placement_find(
-        &b, (struct dt_need[]){{0, 1, 0, 0}, {2, 1, 1, 100}}, 2, 0, &p)); /* half of the GPUs */
+    assert_true(dt_placement_find(&b, (struct dt_need[]){{0, 1, 0, 0}, {2, 1, 1, 100}}, 2, 0,
+                                  &p)); /* half of the GPUs */
     assert_true(dt_placement_nodes(&b, &p) == 0.5 && dt_placement_fraction(&b, &p) == 0.25);
     dt_placement_free(&p);
     assert_true(dt_placement_find(&b, (struct dt_need[]){{1, 1, 0, 0}, {15, 1, 0, 0}}, 2, 0, &p));
@@ -116,7 +119,8 @@ static void a_share_of_a_node_counts_as_that(void **state)
     dt_books_free(&b);
 }
 
-/* Whatever comes and goes: nothing is given twice, all of it comes back, and all tasks have a place. */
+/* Whatever comes and goes: nothing is given twice, all of it comes back, and all tasks have a
+ * place. */
 static void the_books_are_right_at_all_times(void **state)
 {
     enum { NODES = 5, LIVE = 6 };
@@ -175,7 +179,8 @@ static struct dt_cluster *cluster_of(const char *text)
 
 static void what_never_fits_has_its_reason(void **state)
 {
-    static const char fits[] = "layout steps: more CPUs, memory or GPUs than the job's allocation has";
+    static const char fits[] =
+        "layout steps: more CPUs, memory or GPUs than the job's allocation has";
     static const struct {
         struct dt_role ps, workers;
         bool overcommit;
@@ -191,12 +196,15 @@ static void what_never_fits_has_its_reason(void **state)
         {{.count = 1, .cpus = 1, .nodes = 1}, {.count = 2, .cpus = 1, .nodes = 2}, false, NULL},
         {{.count = 1, .cpus = 1}, {.count = 3, .cpus = 1, .nodes = 3}, false, fits},
         {{.count = 0}, {.count = 1, .gpus_as_given = true}, false, "layout steps: GPUs that tasks"},
-        {{.count = 0}, {.count = 1, .cpus = 1, .tmp_mib = 5}, false, "layout steps: Slurm does not"},
+        {{.count = 0},
+         {.count = 1, .cpus = 1, .tmp_mib = 5},
+         false,
+         "layout steps: Slurm does not"},
         {{.count = 0}, {.count = 1, .cpus = 1}, true, "layout steps: with --overcommit"},
         {{.count = 1, .cpus = 1}, {.count = 0}, false, "a job without workers"},
     };
-    struct dt_cluster *c = cluster_of(
-        "{\"nodes\": [{\"count\": 2, \"cpus\": 4, \"mem\": 1000, \"gpus\": 1}]}");
+    struct dt_cluster *c =
+        cluster_of("{\"nodes\": [{\"count\": 2, \"cpus\": 4, \"mem\": 1000, \"gpus\": 1}]}");
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct dt_job job = {.tasks = 1, .cpus = 1, .overcommit = cases[i].overcommit};
@@ -245,8 +253,8 @@ static void what_is_asked_for_is_about_what_comes(void **state)
         {{.tasks = 2, .cpus = 1, .nodes = 2}, true, 2, 8, 3, 4096},
         {{.tasks = 3, .cpus = 1, .nodes = 1, .gpus_shared = true}, false, 1, 3, 3, 0},
     };
-    struct dt_cluster *c = cluster_of(
-        "{\"nodes\": [{\"count\": 8, \"cpus\": 8, \"mem\": 4096, \"gpus\": 3}]}");
+    struct dt_cluster *c =
+        cluster_of("{\"nodes\": [{\"count\": 8, \"cpus\": 8, \"mem\": 4096, \"gpus\": 3}]}");
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct dt_cluster *a = dt_allocation_asked(&cases[i].job, c, cases[i].whole);
@@ -274,10 +282,17 @@ static const char *get(const struct dt_strv *env, const char *name)
 static void a_trial_sees_its_share_and_not_the_job(void **state)
 {
     static const char *const jobs[][2] = {
-        {"SLURM_JOB_ID", "77"},        {"SLURM_JOB_PARTITION", "main"}, {"SLURM_NTASKS_PER_NODE", "8"},
-        {"SLURM_JOB_NODELIST", "h[1-3]"}, {"SLURM_CPU_BIND", "x"},      {"SLURM_STEP_ID", "4"},
-        {"CUDA_VISIBLE_DEVICES", "0,1"}, {"SLURM_RESTART_COUNT", "2"},  {"DT_TRIAL", "9"},
-        {"SLURM_GPUS_PER_NODE", "2"},  {"MINE", "kept"},
+        {"SLURM_JOB_ID", "77"},
+        {"SLURM_JOB_PARTITION", "main"},
+        {"SLURM_NTASKS_PER_NODE", "8"},
+        {"SLURM_JOB_NODELIST", "h[1-3]"},
+        {"SLURM_CPU_BIND", "x"},
+        {"SLURM_STEP_ID", "4"},
+        {"CUDA_VISIBLE_DEVICES", "0,1"},
+        {"SLURM_RESTART_COUNT", "2"},
+        {"DT_TRIAL", "9"},
+        {"SLURM_GPUS_PER_NODE", "2"},
+        {"MINE", "kept"},
     };
     static const char *const expected[][2] = {
         {"SLURM_JOB_ID", "77"},
@@ -293,6 +308,9 @@ static void a_trial_sees_its_share_and_not_the_job(void **state)
         {"SLURM_CPUS_ON_NODE", "4"},
         {"SLURM_MEM_PER_NODE", "40"},
         {"SLURM_CPUS_PER_TASK", "3"},
+        {"DT_SHARE", "t.dt-77-3-1"},
+        {"DT_SHARE_NODES", "h1,h2,h3"},
+        {"DT_SHARE_JOB", "77"},
         {"SLURM_NTASKS_PER_NODE", "unset"},
         {"SLURM_CPU_BIND", "unset"},
         {"SLURM_STEP_ID", "unset"},

@@ -252,9 +252,10 @@ static void a_trial_without_room_comes_next(void **state)
     struct dt_event ev = event(DT_EVENT_SUBMITTED, 1);
     (void)state;
     for (int i = 1; i <= 3; i++) {
-        apply(&f, (struct dt_event){.kind = DT_EVENT_CREATED,
-                                    .trial = i,
-                                    .config = dt_json_parse("{\"ps\": 0, \"workers\": 1}", "c", NULL)});
+        apply(&f,
+              (struct dt_event){.kind = DT_EVENT_CREATED,
+                                .trial = i,
+                                .config = dt_json_parse("{\"ps\": 0, \"workers\": 1}", "c", NULL)});
         if (i == 3)
             break;
         ev.trial = i;
