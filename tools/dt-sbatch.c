@@ -35,6 +35,12 @@ static void usage(FILE *f)
           f);
 }
 
+/* Whether the tuning job has it in another way: its script holds what --wrap says. */
+static bool is_told(const struct dt_option *o)
+{
+    return strcmp(o->name, "job-name") == 0 || strcmp(o->name, "wrap") == 0;
+}
+
 /* The options of the submission that the tuning job keeps: who pays and where it may run, and all
  * that was never meant for a trial. What a trial must have (features, nodes, licences) could keep
  * the tuner from starting. */
@@ -47,7 +53,7 @@ static void add_tuner_options(struct dt_strv *argv, const struct dt_setup *s)
     const struct dt_submission *sub = s->submission;
     for (size_t i = 0; i < sub->n; i++) {
         const struct dt_option *o = &sub->options[i];
-        bool keep = o->def && o->def->class == DT_OPT_TUNER && strcmp(o->name, "job-name") != 0;
+        bool keep = o->def && o->def->class == DT_OPT_TUNER && !is_told(o);
         for (size_t j = 0; j < sizeof(kept) / sizeof(*kept); j++)
             keep |= strcmp(o->name, kept[j]) == 0;
         if (keep && dt_submission_get(sub, o->name) == o)
@@ -68,7 +74,7 @@ static void add_all_options(struct dt_strv *argv, const struct dt_setup *s)
     for (size_t i = 0; i < sub->n; i++) {
         const struct dt_option *o = &sub->options[i];
         bool ours = o->def && o->def->class == DT_OPT_DT;
-        if (!ours && strcmp(o->name, "job-name") != 0 && dt_submission_get(sub, o->name) == o)
+        if (!ours && !is_told(o) && dt_submission_get(sub, o->name) == o)
             add_option(argv, o);
     }
     if (!dt_submission_get(sub, "signal"))

@@ -9,6 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+#define slurm_free_ctl_conf slurm_free_conf
+#endif
+#ifndef CR_MEMORY /* as newer versions do */
+#define CR_MEMORY SELECT_MEMORY
+#endif
+
 #define REPORT_TIME 60.0 /* seconds for the tuner's own end */
 
 static const node_info_t *find_node(const node_info_msg_t *nodes, const char *name)

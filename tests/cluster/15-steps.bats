@@ -2,6 +2,7 @@
 # Layout steps on a real Slurm: trials are steps in the tuning job's own allocation. Two CPUs a node, as CPU masks are real
 # only for CPUs that this machine has.
 
+# shellcheck disable=SC2030,SC2031
 bats_require_minimum_version 1.5.0
 load common
 
@@ -236,6 +237,9 @@ END
     grep -q '^# not for sbatch: the tuner starts it in its own allocation' dry
     grep -q '^# worker: 2 x 1 CPU$' dry
     run ! grep -q '^#SBATCH --ntasks' dry
+    job=$(dt-sbatch --parsable --dt-tune=spec.json --dt-max-configs=1 -n 2 --mem=400M -t 10 --wrap 'srun ./task.sh')
+    dir=$PWD/dt-tune-$job
+    ended
 }
 
 @test "a script that does its work without srun was not in its share" {
