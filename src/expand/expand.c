@@ -291,7 +291,6 @@ static void add_share(struct json_object *o, const struct dt_trial_script *t, in
     struct dt_need needs[DT_ROLES];
     struct json_object *on = json_object_new_object();
     dt_shape_needs(t->shape, t->books, needs);
-    json_object_object_add(o, "cpus", json_object_new_int64((int64_t)needs[role].cpus));
     if (needs[role].mem_per_cpu)
         json_object_object_add(o, "mem_per_cpu",
                                json_object_new_int64((int64_t)needs[role].mem_per_cpu));

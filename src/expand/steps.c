@@ -17,7 +17,7 @@ struct dt_books dt_cluster_books(const struct dt_cluster *c)
 static struct dt_need need_of(const struct dt_role *role, const struct dt_books *books)
 {
     struct dt_need need = {.count = role->count,
-                           .cpus = dt_whole_cores(role->cpus, books->threads),
+                           .cpus = role->cpus,
                            .gpus = role->gpus,
                            .mem_per_cpu = dt_books_mem_per_cpu(books)};
     if (role->mem_mib)

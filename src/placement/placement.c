@@ -59,11 +59,12 @@ size_t dt_share(int role, size_t count, size_t n, size_t i)
 
 /* ---- finding a place ---- */
 
-/* So many tasks of a role. */
-static struct dt_room room_of(const struct dt_need *need, size_t tasks)
+/* So many tasks of a role on a node: one step, which Slurm gives whole cores. */
+static struct dt_room room_of(const struct dt_books *p, const struct dt_need *need, size_t tasks)
 {
-    return (struct dt_room){need->cpus * tasks, need->gpus * tasks,
-                            need->mem_per_cpu * need->cpus * tasks};
+    size_t cpus = need->cpus * tasks;
+    return (struct dt_room){dt_whole_cores(cpus, p->threads), need->gpus * tasks,
+                            need->mem_per_cpu * cpus};
 }
 
 static void add(struct dt_room *a, const struct dt_room *b)
@@ -96,7 +97,10 @@ static size_t capacity(const struct dt_books *p, const struct dt_room *room,
         n = room->gpus / need->gpus;
     if (p->counts_memory && mem && room->mem_mib / mem < n)
         n = (size_t)(room->mem_mib / mem);
-    return n < need->count ? n : need->count;
+    n = n < need->count ? n : need->count;
+    while (n && room_of(p, need, n).cpus > room->cpus)
+        n--;
+    return n;
 }
 
 static struct dt_part *part_of(struct dt_placement *s, size_t node)
@@ -109,11 +113,11 @@ static struct dt_part *part_of(struct dt_placement *s, size_t node)
     return &s->v[s->n++];
 }
 
-static void put(struct dt_placement *s, size_t node, const struct dt_need *needs, size_t role,
-                size_t tasks)
+static void put(const struct dt_books *p, struct dt_placement *s, size_t node,
+                const struct dt_need *needs, size_t role, size_t tasks)
 {
     struct dt_part *part = part_of(s, node);
-    struct dt_room room = room_of(&needs[role], tasks);
+    struct dt_room room = room_of(p, &needs[role], tasks);
     part->tasks[role] += tasks;
     add(&part->room, &room);
 }
@@ -136,12 +140,12 @@ static bool on_one(const struct dt_books *p, const struct dt_need *needs, struct
 {
     struct dt_room all = {0};
     for (size_t r = 0; r < s->nroles; r++) {
-        struct dt_room room = room_of(&needs[r], needs[r].count);
+        struct dt_room room = room_of(p, &needs[r], needs[r].count);
         add(&all, &room);
     }
     size_t node = tightest(p, &all, NULL);
     for (size_t r = 0; node < p->n && r < s->nroles; r++)
-        put(s, node, needs, r, needs[r].count);
+        put(p, s, node, needs, r, needs[r].count);
     return node < p->n;
 }
 
@@ -152,13 +156,13 @@ static bool on_many_alike(const struct dt_books *p, const struct dt_need *needs,
     for (size_t i = 0; i < nodes && ok; i++) {
         struct dt_room all = {0};
         for (size_t r = 0; r < s->nroles; r++) {
-            struct dt_room room = room_of(&needs[r], dt_share((int)r, needs[r].count, nodes, i));
+            struct dt_room room = room_of(p, &needs[r], dt_share((int)r, needs[r].count, nodes, i));
             add(&all, &room);
         }
         size_t node = tightest(p, &all, used);
         ok = node < p->n;
         for (size_t r = 0; ok && r < s->nroles; r++)
-            put(s, node, needs, r, dt_share((int)r, needs[r].count, nodes, i));
+            put(p, s, node, needs, r, dt_share((int)r, needs[r].count, nodes, i));
         if (ok)
             used[node] = true;
     }
@@ -202,8 +206,8 @@ static bool fill_role(const struct dt_books *p, struct dt_room *left, const stru
             break;
         seen[best] = true;
         most = most < tasks ? most : tasks;
-        struct dt_room room = room_of(&needs[role], most);
-        put(s, best, needs, role, most);
+        struct dt_room room = room_of(p, &needs[role], most);
+        put(p, s, best, needs, role, most);
         subtract(&left[best], &room);
         tasks -= most;
     }

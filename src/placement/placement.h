@@ -19,7 +19,7 @@ struct dt_book_node {
 struct dt_books {
     struct dt_book_node *v;
     size_t n;
-    size_t threads;     /* CPUs of a core, which no two tasks share; at least 1 */
+    size_t threads;     /* CPUs of a core, which no two steps share; at least 1 */
     bool counts_memory; /* else memory is free for all, and mem_mib is 0 */
 };
 /* `name` is copied; NULL: none. `threads`, of this node, may be 0. */
@@ -34,7 +34,7 @@ uint64_t dt_books_mem_per_cpu(const struct dt_books *p);
 /* What a role needs. */
 struct dt_need {
     size_t count;
-    size_t cpus, gpus;    /* of one task; whole cores, see dt_whole_cores() */
+    size_t cpus, gpus;    /* of one task; all tasks of a node together get whole cores */
     uint64_t mem_per_cpu; /* MiB; 0: none is counted */
 };
 size_t dt_whole_cores(size_t cpus, size_t threads);
