@@ -278,6 +278,57 @@ static void what_is_asked_for_is_about_what_comes(void **state)
     dt_cluster_free(c);
 }
 
+/* ---- the script ---- */
+
+/* What dt-launch is told of the trial's share, and the user in words. */
+static void a_trials_script_says_where_it_is(void **state)
+{
+    static const char text[] = "{\"dt\": {\"ps\": [1], \"workers\": [3]}, \"layout\": \"steps\"}";
+    struct dt_error e = DT_ERROR_INIT;
+    struct json_object *json = dt_json_parse(text, "S.json", &e);
+    struct dt_spec *spec = dt_spec_parse(json, text, "S.json", &e);
+    struct dt_job job = {.tasks = 4, .cpus = 1, .name = (char *)"t"};
+    struct dt_space_source source = {spec, &job, NULL};
+    const char *why;
+    struct dt_space *space = dt_space_generate(&source, &why, &e);
+    struct dt_books books = books_of((struct dt_room[]){{2, 1, 200}, {2, 1, 200}}, 2, 1);
+    struct dt_shape shape;
+    struct dt_placement where;
+    double x[] = {1, 3};
+    (void)state;
+    assert_true(dt_starts_with(why, "layout steps: as asked"));
+    assert_int_equal(dt_space_index(space, "layout"), -1);
+    dt_shape_make_steps(space, x, &job, &shape);
+    assert_true(dt_shape_place(&shape, &books, &where));
+    struct dt_trial_script t = {.script = "srun train\n",
+                                .job = &job,
+                                .space = space,
+                                .x = x,
+                                .shape = &shape,
+                                .launch = "/bin/dt-launch",
+                                .study = "77",
+                                .dir = "/d",
+                                .trial = 5,
+                                .run = 2,
+                                .books = &books,
+                                .where = &where,
+                                .tuner_pid = 123};
+    char *script = dt_expand(&t, &e);
+    assert_null(strstr(script, "#SBATCH"));
+    assert_non_null(strstr(script, "\n# ps: 1 x 1 CPU; 1 on h1\n"
+                                   "# worker: 3 x 1 CPU; 1 on h1, 2 on h2\n"));
+    assert_non_null(strstr(script, "\"layout\":\"steps\",\"name\":\"t.dt-77-5-2\","
+                                   "\"tuner_pid\":123,\"gpus\":true,\"roles\":[{\"name\":\"ps\","
+                                   "\"count\":1,\"cpus\":1,\"gpus\":0,\"mem_per_cpu\":100,"
+                                   "\"on\":{\"h1\":1,\"h2\":0}},"));
+    free(script);
+    dt_placement_free(&where);
+    dt_books_free(&books);
+    dt_space_free(space);
+    dt_spec_free(spec);
+    json_object_put(json);
+}
+
 /* ---- the environment ---- */
 
 static const char *get(const struct dt_strv *env, const char *name)
@@ -359,6 +410,7 @@ int main(void)
         cmocka_unit_test(what_never_fits_has_its_reason),
         cmocka_unit_test(steps_get_whole_cores),
         cmocka_unit_test(what_is_asked_for_is_about_what_comes),
+        cmocka_unit_test(a_trials_script_says_where_it_is),
         cmocka_unit_test(a_trial_sees_its_share_and_not_the_job),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
