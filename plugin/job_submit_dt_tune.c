@@ -18,7 +18,9 @@ const char plugin_type[] = "job_submit/dt_tune";
 const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 
 #define STUDY_START "{\"version\":1,\"exec\":\""
-#define STUDY_TUNER "\",\"tuner\":{\"mem_mib\":"
+#define STUDY_TUNER "\",\"tuner\":{"
+#define STUDY_STEPS "\"steps\":true"
+#define STUDY_MEMORY "\"mem_mib\":"
 #define STUDY_TIME ",\"time_min\":"
 
 /* The tuner gets a word this long before its time is up, to end its trials and write its report. */
@@ -29,7 +31,8 @@ const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 struct study {
     const char *exec; /* not NUL-terminated */
     size_t exec_len;
-    uint32_t mem_mib;
+    bool steps;        /* trials run inside the tuning job, which stays as large as it is */
+    uint32_t mem_mib;  /* else what the tuner needs */
     uint32_t time_min; /* 0: not given */
 };
 
@@ -103,8 +106,12 @@ static bool read_study(const char *text, struct study *s)
     s->time_min = 0;
     if (strpbrk(text, "\r\n"))
         return false;
-    if (!eat(&p, STUDY_START) || !eat_path(&p, s) || !eat(&p, STUDY_TUNER) ||
-        !eat_number(&p, &s->mem_mib))
+    if (!eat(&p, STUDY_START) || !eat_path(&p, s) || !eat(&p, STUDY_TUNER))
+        return false;
+    s->steps = eat(&p, STUDY_STEPS);
+    if (s->steps)
+        return *p == '}';
+    if (!eat(&p, STUDY_MEMORY) || !eat_number(&p, &s->mem_mib))
         return false;
     if (eat(&p, STUDY_TIME) && !eat_number(&p, &s->time_min))
         return false;
@@ -225,10 +232,15 @@ static bool speaks_of_size(const char *entry)
 
 /* The study travels in the script; left in the environment it would only be copied on and on, and
  * an option left there would make every submission from within ask for a tuning again. */
+static bool is_ours(const char *entry)
+{
+    return is_our_entry(entry) ||
+           (has_prefix(entry, DT_SPANK_EXPORT) && is_our_entry(entry + strlen(DT_SPANK_EXPORT)));
+}
+
 static bool is_unwanted(const char *entry)
 {
-    return speaks_of_size(entry) || is_our_entry(entry) ||
-           (has_prefix(entry, DT_SPANK_EXPORT) && is_our_entry(entry + strlen(DT_SPANK_EXPORT)));
+    return speaks_of_size(entry) || is_ours(entry);
 }
 
 /* Frees the entries that `drop` is true of and closes the gaps. */
@@ -252,12 +264,14 @@ static int make_tuning_job(job_desc_msg_t *job, const struct study *s, const cha
 {
     if (replace_script(job, s, text))
         return -1;
-    shrink_to_one_task(job, s);
-    drop_requests_of_trials(job);
+    if (!s->steps) {
+        shrink_to_one_task(job, s);
+        drop_requests_of_trials(job);
+    }
     set_time_and_warning(job, s);
     if (!job->comment)
         job->comment = slurm_xstrdup("dt-tune");
-    if (filter(job->environment, &job->env_size, is_unwanted))
+    if (filter(job->environment, &job->env_size, s->steps ? is_ours : is_unwanted))
         dt_environment_changed(job);
     /* Last, for `text` lies in it. Without the option's entries a second look at this job lets it
      * pass. */

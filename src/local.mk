@@ -12,7 +12,9 @@ libdt_a_SOURCES += \
 
 libdt_a_SOURCES += \
 	src/expand/carrier.h src/expand/carrier.c src/expand/expand.h src/expand/job.c src/expand/shape.c \
-	src/expand/generate.c src/expand/expand.c
+	src/expand/generate.c src/expand/steps.c src/expand/expand.c
+
+libdt_a_SOURCES += src/placement/placement.h src/placement/placement.c
 
 libdt_a_SOURCES += \
 	src/spec/spec.h src/spec/spec_private.h src/spec/spec.c src/spec/reader.c src/spec/domain.c \
@@ -40,7 +42,8 @@ libdt_a_SOURCES += \
 
 libdt_a_SOURCES += \
 	src/backend/backend.h src/backend/slurm_private.h src/backend/slurm.c src/backend/slurm_jobs.c \
-	src/backend/slurm_cluster.c src/backend/slurm_submit.c src/backend/records.c \
+	src/backend/slurm_cluster.c src/backend/slurm_submit.c src/backend/records.c src/backend/trial.c \
+	src/backend/steps.c src/backend/steps_env.c src/backend/slurm_steps.c src/backend/allocation.c \
 	src/backend/metrics.c src/backend/handover.c src/backend/replay.c
 
 libdt_a_SOURCES += \

@@ -11,7 +11,7 @@ UNIT_TESTS = \
 	tests/unit/test_util tests/unit/test_submission tests/unit/test_spec tests/unit/test_space \
 	tests/unit/test_expand tests/unit/test_gp tests/unit/test_bayes tests/unit/test_warm tests/unit/test_fidelity tests/unit/test_optimizer tests/unit/test_stopping tests/unit/test_prune tests/unit/test_population tests/unit/test_handover tests/unit/test_study tests/unit/test_metrics \
 	tests/unit/test_journal tests/unit/test_replay tests/unit/test_simulate tests/unit/test_launch \
-	tests/unit/test_carrier tests/unit/test_job_submit tests/unit/test_history tests/unit/test_serve
+	tests/unit/test_carrier tests/unit/test_job_submit tests/unit/test_history tests/unit/test_serve tests/unit/test_steps
 LDADD = $(LIBDT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_job_submit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/plugin
 
@@ -21,7 +21,7 @@ CLUSTER_TESTS = \
 	tests/cluster/04-launch.bats tests/cluster/05-sbatch-parity.bats tests/cluster/06-refusals.bats \
 	tests/cluster/07-expand.bats tests/cluster/08-options.bats tests/cluster/09-lifecycle.bats \
 	tests/cluster/10-metrics.bats tests/cluster/11-history.bats tests/cluster/12-serve.bats \
-	tests/cluster/13-loops.bats tests/cluster/14-pbt.bats
+	tests/cluster/13-loops.bats tests/cluster/14-pbt.bats tests/cluster/15-steps.bats
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)

@@ -12,8 +12,7 @@ static int print_trial(const struct dt_setup *s, const double *x, int id, const 
     struct dt_shape shape;
     char *config = dt_config_text(s->space, x),
          *dir = dt_xasprintf("dt-tune-JOBID/trials/%04d", id);
-    dt_shape_make(s->space, x, &s->job, s->cluster, &shape);
-    shape.as_submitted = dt_config_equal(x, s->submitted, s->space->n);
+    trial_shape(s, x, &shape);
     struct dt_trial_script script = {
         .submission = s->submission,
         .script = s->script,
@@ -30,8 +29,8 @@ static int print_trial(const struct dt_setup *s, const double *x, int id, const 
     };
     char *text = dt_expand(&script, e);
     if (text)
-        printf("\n==== trial %d: %s%s\n%s", id, config, shape.as_submitted ? " (as submitted)" : "",
-               text);
+        printf("\n==== trial %d: %s%s\n%s", id, config,
+               dt_config_equal(x, s->submitted, s->space->n) ? " (as submitted)" : "", text);
     free(config);
     free(dir);
     free(text);
@@ -71,8 +70,8 @@ int print_dry_run(const struct dt_setup *s, struct dt_error *e)
                                  .seed = s->spec->seed,
                                  .grid_levels = s->spec->grid_levels};
         int more = 1;
-        if (i == 0)
-            memcpy(x, s->submitted, n * sizeof(double));
+        if (i == 0 && dt_setup_first(s))
+            memcpy(x, dt_setup_first(s), n * sizeof(double));
         else
             more = dt_optimizer_suggest(o, &ctx, x + (size_t)i * n, e);
         if (more <= 0) {

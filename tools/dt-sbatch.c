@@ -35,6 +35,12 @@ static void usage(FILE *f)
           f);
 }
 
+/* Whether the tuning job has it in another way: its script holds what --wrap says. */
+static bool is_told(const struct dt_option *o)
+{
+    return strcmp(o->name, "job-name") == 0 || strcmp(o->name, "wrap") == 0;
+}
+
 /* The options of the submission that the tuning job keeps: who pays and where it may run, and all
  * that was never meant for a trial. What a trial must have (features, nodes, licences) could keep
  * the tuner from starting. */
@@ -47,7 +53,7 @@ static void add_tuner_options(struct dt_strv *argv, const struct dt_setup *s)
     const struct dt_submission *sub = s->submission;
     for (size_t i = 0; i < sub->n; i++) {
         const struct dt_option *o = &sub->options[i];
-        bool keep = o->def && o->def->class == DT_OPT_TUNER && strcmp(o->name, "job-name") != 0;
+        bool keep = o->def && o->def->class == DT_OPT_TUNER && !is_told(o);
         for (size_t j = 0; j < sizeof(kept) / sizeof(*kept); j++)
             keep |= strcmp(o->name, kept[j]) == 0;
         if (keep && dt_submission_get(sub, o->name) == o)
@@ -59,6 +65,31 @@ static void add_tuner_options(struct dt_strv *argv, const struct dt_setup *s)
     dt_strv_add(argv, "--ignore-pbs");
     dt_strv_add(argv, "--ntasks=1");
     dt_strv_add(argv, "--cpus-per-task=1");
+}
+
+/* With layout steps the tuning job is the user's, as large as they ask for. */
+static void add_all_options(struct dt_strv *argv, const struct dt_setup *s)
+{
+    const struct dt_submission *sub = s->submission;
+    for (size_t i = 0; i < sub->n; i++) {
+        const struct dt_option *o = &sub->options[i];
+        bool ours = o->def && o->def->class == DT_OPT_DT;
+        if (!ours && !is_told(o) && dt_submission_get(sub, o->name) == o)
+            add_option(argv, o);
+    }
+    if (!dt_submission_get(sub, "signal"))
+        dt_strv_add(argv, "--signal=B:TERM@60");
+    dt_strv_addf(argv, "--job-name=%s", s->job.name);
+    if (!dt_submission_get(sub, "ignore-pbs"))
+        dt_strv_add(argv, "--ignore-pbs");
+}
+
+/* What the tuner itself needs. */
+static void add_tuner_size(struct dt_strv *argv, struct json_object *tuner)
+{
+    dt_strv_addf(argv, "--mem=%ldM", (long)dt_json_int(tuner, "mem_mib", 512));
+    if (dt_json_get(tuner, "time_min"))
+        dt_strv_addf(argv, "--time=%ld", (long)dt_json_int(tuner, "time_min", 0));
 }
 
 /* Runs sbatch on a script of ours, its words going straight to the user. Returns its exit code. */
@@ -104,10 +135,12 @@ static int submit_tuning_job(const struct dt_setup *s, struct dt_error *e)
     if (text) {
         struct json_object *o = dt_json_parse(doc, "study", e), *tuner = dt_json_get(o, "tuner");
         dt_strv_add(&argv, s->sbatch);
-        add_tuner_options(&argv, s);
-        dt_strv_addf(&argv, "--mem=%ldM", (long)dt_json_int(tuner, "mem_mib", 512));
-        if (dt_json_get(tuner, "time_min"))
-            dt_strv_addf(&argv, "--time=%ld", (long)dt_json_int(tuner, "time_min", 0));
+        if (s->spec->layout == DT_LAYOUT_STEPS) {
+            add_all_options(&argv, s);
+        } else {
+            add_tuner_options(&argv, s);
+            add_tuner_size(&argv, tuner);
+        }
         json_object_put(o);
         rc = submit_text(&argv, text, &s->submission->args, e);
     }

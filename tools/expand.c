@@ -11,7 +11,9 @@ extern char **environ;
 static const char usage_text[] =
     "usage: dt-tune expand [--spec=SPEC.json] [--config=C.json] [--cluster=FILE] [SBATCH OPTIONS] "
     "SCRIPT [ARGS]\n"
-    "Prints the batch script that runs SCRIPT in one configuration; sbatch takes it as it stands.\n"
+    "Prints the batch script that runs SCRIPT in one configuration; sbatch takes it as it stands "
+    "(but with layout\n"
+    "steps it is not for sbatch, and says how the tuner starts it).\n"
     "  --spec=SPEC.json   what may be tuned (default: what the --dt-... options say)\n"
     "  --config=C.json    the configuration, e.g. {\"ps\": 1, \"workers\": 4}; default: the job as "
     "submitted\n"
@@ -28,20 +30,44 @@ static void cannot_apply(const struct dt_setup *s, const double *x, const char *
     free(config);
 }
 
-char *expand_config(const struct dt_setup *s, struct json_object *config, struct dt_error *e)
+void trial_shape(const struct dt_setup *s, const double *x, struct dt_shape *shape)
 {
+    if (s->spec->layout == DT_LAYOUT_STEPS) {
+        dt_shape_make_steps(s->space, x, &s->job, shape);
+        return;
+    }
+    dt_shape_make(s->space, x, &s->job, s->cluster, shape);
+    shape->as_submitted = dt_config_equal(x, s->submitted, s->space->n);
+}
+
+/* A job of its own, as after the study, in whatever layout that searches. */
+static void job_shape(const struct dt_setup *s, const double *x, const struct dt_job *job,
+                      struct dt_shape *shape)
+{
+    dt_shape_make(s->space, x, job, s->cluster, shape);
+    shape->as_submitted = dt_config_equal(x, s->submitted, s->space->n);
+}
+
+static char *expand(const struct dt_setup *s, struct json_object *config, bool trial,
+                    struct dt_error *e)
+{
+    struct dt_job job = dt_setup_job(s);
+    bool steps = trial && s->spec->layout == DT_LAYOUT_STEPS;
     double *x = dt_xcalloc(s->space->n, sizeof(double));
     struct dt_shape shape;
     char *text = NULL, *launch = sibling("dt-launch", e);
     memcpy(x, s->submitted, s->space->n * sizeof(double));
     bool ok = launch && (!config || dt_config_complete(s->space, config, s->submitted, x, e) == 0);
     if (ok) {
-        dt_shape_make(s->space, x, &s->job, s->cluster, &shape);
-        shape.as_submitted = dt_config_equal(x, s->submitted, s->space->n);
-        const char *why = shape.as_submitted ? NULL : dt_shape_why_not(&shape, &s->job, s->cluster);
+        if (steps)
+            trial_shape(s, x, &shape);
+        else
+            job_shape(s, x, &job, &shape);
+        const struct dt_cluster *cluster = steps ? s->source.cluster : s->cluster;
+        const char *why = shape.as_submitted ? NULL : dt_shape_why_not(&shape, &job, cluster);
         struct dt_trial_script script = {.submission = s->submission,
                                          .script = s->script,
-                                         .job = &s->job,
+                                         .job = &job,
                                          .space = s->space,
                                          .x = x,
                                          .shape = &shape,
@@ -56,6 +82,11 @@ char *expand_config(const struct dt_setup *s, struct json_object *config, struct
     free(launch);
     free(x);
     return text;
+}
+
+char *expand_config(const struct dt_setup *s, struct json_object *config, struct dt_error *e)
+{
+    return expand(s, config, false, e);
 }
 
 int cmd_expand(int argc, char **argv)
@@ -107,7 +138,7 @@ int cmd_expand(int argc, char **argv)
     else
         dt_cluster_free(cluster);
     if (s)
-        text = expand_config(s, s->config, &e);
+        text = expand(s, s->config, true, &e);
     if (text)
         fputs(text, stdout);
     int rc = text ? EXIT_DONE : fail_with(&e, EXIT_USAGE);

@@ -27,7 +27,7 @@ static int on_record(void *arg, struct json_object *record, struct dt_error *e)
         l->setup = doc ? dt_setup_from_json(doc, "", e) : NULL;
         if (!l->setup)
             return doc ? -1 : dt_fail(e, "it does not begin with a study");
-        l->study = dt_study_new(l->setup->spec, l->setup->space, l->setup->submitted, e);
+        l->study = dt_study_new(l->setup->spec, l->setup->space, dt_setup_first(l->setup), e);
         if (l->study)
             l->study->past = dt_past_from_json(dt_json_get(record, "past"), l->setup->space);
         return l->study ? 0 : -1;

@@ -212,6 +212,8 @@ static int simulate_one(struct simulation *m, uint64_t seed, struct dt_error *e)
         s->past = past;
     else
         dt_past_free(past);
+    if (s && s->parallel == SIZE_MAX) /* a table knows no allocation that would be full some time */
+        s->parallel = 1;
     clock_t begin = clock();
     int rc = s ? dt_study_run(s, m->b, NULL, &reporter, NULL, &stop, e) : -1;
     if (rc == 0) {

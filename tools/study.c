@@ -22,7 +22,7 @@ static int wake_pipe[2] = {-1, -1};
 static void on_signal(int sig)
 {
     int saved = errno;
-    if (sig != SIGUSR1) /* that one only wakes the tuner: a trial has ended */
+    if (sig != SIGUSR1 && sig != SIGCHLD) /* those only wake the tuner: a trial has ended */
         told_to_end = sig;
     if (write(wake_pipe[1], "", 1) < 0)
         (void)0; /* full: the tuner will wake all the same */
@@ -36,8 +36,8 @@ static void on_lost_reader(int sig)
 
 static int catch_signals(struct dt_error *e)
 {
-    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
-    struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD};
+    struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_NOCLDSTOP};
     if (pipe2(wake_pipe, O_CLOEXEC | O_NONBLOCK) < 0)
         return dt_fail(e, "pipe: %s", strerror(errno));
     for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
@@ -66,6 +66,9 @@ static int check_same(const struct opening *o, struct json_object *doc, const ch
     char *exec = dt_self_exe(e), *text = exec ? dt_setup_text(now, exec) : NULL;
     struct json_object *mine = text ? dt_json_parse(text, "study", e) : NULL;
     int rc = mine ? 0 : -1;
+    /* started anew, it may have got other nodes: the space stays that of the first */
+    if (mine && dt_json_get(doc, "allocation"))
+        json_object_object_add(mine, "allocation", json_object_get(dt_json_get(doc, "allocation")));
     if (rc == 0 && !now->resume &&
         (!json_object_equal(mine, doc) || strcmp(script, now->script) != 0))
         rc = dt_fail(
@@ -92,6 +95,21 @@ static char *first_script(const char *dir, const char *now)
     return text ? text : dt_xstrdup(now);
 }
 
+/* Trials that are jobs need no resources of the tuning job, and those that are steps do. */
+static int check_layout(const struct dt_setup *stored, const struct dt_setup *now,
+                        struct dt_error *e)
+{
+    bool steps = stored->spec->layout == DT_LAYOUT_STEPS;
+    if (steps == (now->spec->layout == DT_LAYOUT_STEPS))
+        return 0;
+    return steps
+               ? dt_fail(e,
+                         "the trials of this study share the tuning job's allocation: go on with "
+                         "it by --dt-layout=steps, in a job as large")
+               : dt_fail(e, "the trials of this study are jobs of their own: go on with it without "
+                            "--dt-layout=steps");
+}
+
 /* Whether a study can go on in this way. */
 static int check_who_asks(const struct dt_setup *stored, const struct dt_setup *now,
                           const char *dir, struct dt_error *e)
@@ -115,7 +133,8 @@ static int on_record(void *arg, struct json_object *record, struct dt_error *e)
         bool usable = doc && check_same(o, doc, script, e) == 0;
         struct dt_setup *stored = usable ? dt_setup_from_json(doc, script, e) : NULL;
         free(script);
-        if (stored && check_who_asks(stored, *o->setup, o->dir, e) < 0) {
+        if (stored && (check_who_asks(stored, *o->setup, o->dir, e) < 0 ||
+                       check_layout(stored, *o->setup, e) < 0)) {
             dt_setup_free(stored);
             return -1;
         }
@@ -132,7 +151,7 @@ static int on_record(void *arg, struct json_object *record, struct dt_error *e)
         stored->history = (*o->setup)->history ? dt_xstrdup((*o->setup)->history) : NULL;
         dt_setup_free(*o->setup);
         *o->setup = stored;
-        o->s = dt_study_new(stored->spec, stored->space, stored->submitted, e);
+        o->s = dt_study_new(stored->spec, stored->space, dt_setup_first(stored), e);
         o->fresh = false;
         if (o->s)
             o->s->past = dt_past_from_json(dt_json_get(record, "past"), stored->space);
@@ -353,14 +372,18 @@ static char *best_command(const char *dir, const struct dt_setup *s)
 }
 
 /* The study's script has to be named, but is not read: the study has its own. */
-static void print_how_to_resume(const char *dir, bool here, bool external)
+static void print_how_to_resume(const char *dir, bool here, const struct dt_setup *s)
 {
-    const char *how = external ? "dt-tune serve"
-                      : here   ? "dt-sbatch --here --dt-tune"
-                               : "sbatch --dt-tune";
+    const char *how = s->external ? "dt-tune serve"
+                      : here      ? "dt-sbatch --here --dt-tune"
+                                  : "sbatch --dt-tune";
+    bool steps = s->spec->layout == DT_LAYOUT_STEPS;
     char *script = dt_xasprintf("%s/script", dir), *folder = command_text(dir, NULL);
     char *file = command_text(script, NULL);
-    printf("go on with: %s --dt-resume=%s %s\n", how, folder, file);
+    printf("go on with: %s%s --dt-resume=%s %s\n", how, steps ? " --dt-layout=steps" : "", folder,
+           file);
+    if (steps)
+        printf("in an allocation, or with options for one, as large as this was\n");
     free(script);
     free(folder);
     free(file);
@@ -416,7 +439,7 @@ static void write_report(const char *dir, const struct dt_setup *s, const struct
 }
 
 static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journal *j,
-                    const char *name, const char *dir, uint32_t tuner_job,
+                    const char *name, const char *dir, uint32_t tuner_job, struct dt_allocation *a,
                     struct json_object *limits, struct dt_serve *serve, struct dt_error *e)
 {
     char *launch = sibling("dt-launch", e);
@@ -431,7 +454,11 @@ static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journa
                                      .launch = launch,
                                      .tuner_job = tuner_job,
                                      .wake_fd = wake_pipe[0]};
-    struct dt_backend *b = launch ? dt_backend_slurm(&config) : NULL;
+    struct dt_backend *b = NULL;
+    if (a->job)
+        study->closes = dt_allocation_closes(a);
+    if (launch)
+        b = a->job ? dt_backend_steps(&config, a) : dt_backend_slurm(&config);
     struct dt_reporter reporter = {
         .event = on_event, .arg = serve, .request = serve ? on_request : NULL};
     if (serve)
@@ -443,7 +470,7 @@ static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journa
     char *best = best_command(dir, s);
     dt_report_final(stdout, study, rc >= 0 ? best : NULL);
     if (rc == 1)
-        print_how_to_resume(dir, tuner_job == 0, s->external);
+        print_how_to_resume(dir, tuner_job == 0, s);
     if (serve)
         write_report(dir, s, study, name, rc >= 0 ? best : NULL);
     keep_history(s, study, name, dir);
@@ -466,10 +493,26 @@ static void end_serve(struct dt_serve *serve, const struct dt_study *study, cons
     dt_serve_free(serve, told ? HURRY : PATIENCE, told ? NULL : &told_to_end);
 }
 
+/* What the trials of layout steps are to share; of any other layout nothing. */
+static int read_allocation(struct dt_setup *s, struct dt_allocation *a, struct dt_error *e)
+{
+    *a = (struct dt_allocation){0};
+    if (s->spec->layout != DT_LAYOUT_STEPS)
+        return 0;
+    if (dt_allocation_read(a, e) < 0)
+        return -1;
+    return dt_setup_allocate(s, dt_allocation_cluster(a), e);
+}
+
 int run_study(struct dt_setup *s, const char *study_name, const char *dir, uint32_t tuner_job,
               int answers)
 {
     struct dt_error e = DT_ERROR_INIT;
+    struct dt_allocation a;
+    if (read_allocation(s, &a, &e) < 0) {
+        dt_setup_free(s);
+        return fail_with(&e, EXIT_USAGE);
+    }
     char *path = dt_xasprintf("%s/journal.jsonl", dir), *name = dt_xstrdup(study_name);
     struct json_object *limits = json_object_get(dt_json_get(s->spec->json, "search"));
     struct opening o = {.setup = &s, .name = &name, .dir = dir, .fresh = true};
@@ -484,13 +527,13 @@ int run_study(struct dt_setup *s, const char *study_name, const char *dir, uint3
     if (rc == 0 && o.fresh) {
         struct json_object *past = look_back(s, dir);
         rc = write_inputs(dir, s, &e) < 0 || begin_journal(j, s, name, past, &e) < 0 ? -1 : 0;
-        o.s = rc == 0 ? dt_study_new(s->spec, s->space, s->submitted, &e) : NULL;
+        o.s = rc == 0 ? dt_study_new(s->spec, s->space, dt_setup_first(s), &e) : NULL;
         if (o.s)
             o.s->past = dt_past_from_json(past, s->space);
         json_object_put(past);
     }
     if (rc == 0 && o.s)
-        rc = run_open(s, o.s, j, name, dir, tuner_job, limits, serve, &e);
+        rc = run_open(s, o.s, j, name, dir, tuner_job, &a, limits, serve, &e);
     else
         rc = -1;
     bool found = o.s && (dt_study_best(o.s) || (s->external && o.s->n == 0));
@@ -498,6 +541,7 @@ int run_study(struct dt_setup *s, const char *study_name, const char *dir, uint3
     dt_study_free(o.s);
     dt_journal_close(j);
     dt_setup_free(s);
+    dt_allocation_free(&a);
     json_object_put(limits);
     free(path);
     free(name);

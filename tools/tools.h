@@ -27,8 +27,10 @@ int check_folder(const struct dt_setup *s, struct dt_error *e);
 void print_warnings(const struct dt_submission *s);
 /* A cluster described in a JSON file, for commands that must not ask Slurm. */
 struct dt_cluster *read_cluster(const char *path, struct dt_error *e);
-/* The batch script of a configuration; what it leaves out is as submitted (NULL: all). Caller frees. */
+/* The batch script of a configuration, as a job of its own; what it leaves out is as submitted (NULL: all). Caller frees. */
 char *expand_config(const struct dt_setup *s, struct json_object *config, struct dt_error *e);
+/* The shape of a trial in the study's layout. */
+void trial_shape(const struct dt_setup *s, const double *x, struct dt_shape *shape);
 /* The sbatch command for the script of expand_config(), without the script: the options that cannot stand in it. Takes
  * SBATCH_ variables out of the environment, since what they say does. */
 void config_command(const struct dt_setup *s, struct dt_strv *argv);

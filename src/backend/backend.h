@@ -2,6 +2,7 @@
 #ifndef DT_BACKEND_H
 #define DT_BACKEND_H
 
+#include "placement/placement.h"
 #include "tuner/tuner.h"
 
 struct dt_backend_ops {
@@ -54,6 +55,29 @@ int dt_slurm_submit(const char *sbatch, const char *path, const struct dt_strv *
 /* slurm_init() must have been called. The nodes that the submission may use. NULL, with an error, where slurmctld does not answer or the
  * partition does not exist. */
 struct dt_cluster *dt_slurm_cluster(const struct dt_submission *s, struct dt_error *e);
+
+/* ---- steps: each run is a share of the tuner's own allocation (steps.c) ----
+ *
+ * The batch wrapper of a run is a process group on the tuner's node; all that it starts by srun or dt-launch are steps on
+ * the nodes, and with the CPUs, memory and GPUs, that the run was given. A run waits in no queue: one that finds no place
+ * is DEFERRED until another ends (until is INFINITY), one that cannot end in time until the allocation ends. */
+
+struct dt_allocation {
+    uint32_t job;
+    struct dt_books books;
+    double billing; /* what Slurm bills a second of it */
+    double end;     /* seconds since the epoch; INFINITY: no time limit */
+};
+/* The allocation that this process is in, by its environment and by what slurmctld says of it. slurm_init() must have been
+ * called. */
+int dt_allocation_read(struct dt_allocation *a, struct dt_error *e);
+/* The same nodes, for a space of what fits. */
+struct dt_cluster *dt_allocation_cluster(const struct dt_allocation *a);
+/* Before that time the runs must have ended, so that there is time for the report. */
+double dt_allocation_closes(const struct dt_allocation *a);
+void dt_allocation_free(struct dt_allocation *a);
+/* Takes the allocation over. `config` as for dt_backend_slurm(); SIGCHLD must write to its wake_fd. */
+struct dt_backend *dt_backend_steps(const struct dt_slurm_config *config, struct dt_allocation *a);
 
 /* ---- replay: a measured table and a virtual clock that begins at 0 (replay.c) ----
  *

@@ -45,8 +45,7 @@ static char *joined(struct json_object *lines)
 #define LAST_LINES 10
 #define LAST_BYTES 4096
 
-/* The end of the trial's output; NULL where there is none. */
-static char *last_lines(const char *dir)
+char *dt_records_last_lines(const char *dir)
 {
     char *path = dt_xasprintf("%s/output.log", dir), text[LAST_BYTES + 1];
     FILE *f = fopen(path, "re");
@@ -84,7 +83,7 @@ void dt_records_read(const char *dir, struct dt_records *r)
         .notes = joined(dt_json_get(end, "notes")),
     };
     if (end && !r->failed && (r->exit_code || r->signal))
-        r->failed = last_lines(dir);
+        r->failed = dt_records_last_lines(dir);
     json_object_put(start);
     json_object_put(end);
 }

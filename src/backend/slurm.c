@@ -2,17 +2,14 @@
  * writes (and announces by SIGUSR1 through Slurm); Slurm's own state is asked for everything that
  * leaves no record, one query for all trials, with growing pauses. */
 #include "backend/slurm_private.h"
-#include "expand/carrier.h"
 
 #include <errno.h>
 #include <math.h>
-#include <poll.h>
 #include <slurm/slurm.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define SCRIPT_MAX (64 * 1024 * 1024)
 #define TICK_MIN 0.1 /* how often records are looked for, at first and after news */
 #define TICK_MAX 1.0
 #define TICK_LEAST 0.02
@@ -45,29 +42,6 @@ struct slurm {
     double tick, poll_pause, next_poll;
 };
 
-struct events {
-    struct dt_event **v;
-    size_t *n;
-};
-
-static struct dt_event *add_event(const struct events *out, enum dt_event_kind kind,
-                                  const struct dt_trial *t, double when)
-{
-    *out->v = dt_xrealloc(*out->v, *out->n + 1, sizeof(**out->v));
-    struct dt_event *ev = &(*out->v)[(*out->n)++];
-    *ev = (struct dt_event)DT_EVENT(kind);
-    ev->trial = t->id;
-    ev->run = t->run;
-    ev->job = t->job;
-    ev->t = when;
-    return ev;
-}
-
-static char *trial_dir(const struct slurm *b, const struct dt_trial *t)
-{
-    return dt_xasprintf("%s/trials/%04d", b->c.dir, t->id);
-}
-
 static double now(void *b)
 {
     (void)b;
@@ -76,72 +50,14 @@ static double now(void *b)
 
 /* ---- submission ---- */
 
-/* A second run keeps the first one's records under their number. */
-static void keep_old_records(const char *dir, int run)
-{
-    static const char *const names[][2] = {
-        {"start", "json"}, {"end", "json"}, {"metrics", "jsonl"}, {"job", "sh"}};
-    for (size_t i = 0; run > 1 && i < sizeof(names) / sizeof(*names); i++) {
-        char *from = dt_xasprintf("%s/%s.%s", dir, names[i][0], names[i][1]);
-        char *to = dt_xasprintf("%s/%s-%d.%s", dir, names[i][0], run - 1, names[i][1]);
-        if (rename(from, to) < 0 && errno != ENOENT)
-            unlink(from);
-        free(from);
-        free(to);
-    }
-}
-
-/* The run that a trial's script was written for; 0 where there is none. */
-static int written_run(const char *path)
-{
-    char *text = dt_read_file(path, SCRIPT_MAX, NULL, NULL);
-    struct dt_carrier c;
-    int run = 0;
-    if (text && dt_carrier_parse(text, &c) == 0) {
-        char *json = dt_xstrndup(c.json, c.json_len);
-        struct json_object *plan = dt_json_parse(json, path, NULL);
-        run = (int)dt_json_int(plan, "run", 0);
-        json_object_put(plan);
-        free(json);
-    }
-    free(text);
-    return run;
-}
-
 static char *write_script(const struct slurm *b, const struct dt_study *s, const struct dt_trial *t,
                           struct dt_error *e)
 {
-    char *dir = trial_dir(b, t), *path = dt_xasprintf("%s/job.sh", dir), *text = NULL;
     struct dt_shape shape;
     dt_shape_make(s->space, t->x, b->c.job, b->c.cluster, &shape);
     shape.as_submitted = s->submitted && dt_config_equal(t->x, s->submitted, s->space->n);
-    struct dt_trial_script script = {
-        .submission = b->c.submission,
-        .script = b->c.script,
-        .job = b->c.job,
-        .space = s->space,
-        .x = t->x,
-        .shape = &shape,
-        .launch = b->c.launch,
-        .study = b->c.study,
-        .dir = dir,
-        .trial = t->id,
-        .run = t->run,
-        .tuner_job = b->c.tuner_job,
-        .spec = s->spec,
-    };
-    if (dt_mkdirs(dir, e) == 0) {
-        if (written_run(path) != t->run) /* else this run was tried before, in vain */
-            keep_old_records(dir, t->run);
-        text = dt_expand(&script, e);
-    }
-    if (!text || dt_write_file(path, text, strlen(text), 0777, e) < 0) {
-        free(path);
-        path = NULL;
-    }
-    free(text);
-    free(dir);
-    return path;
+    struct dt_trial_script script = {.shape = &shape, .tuner_job = b->c.tuner_job};
+    return dt_trial_write_script(&b->c, s, t, &script, e);
 }
 
 /* The job of a run by its name, or, where Slurm has forgotten it, by the record that it left. 1
@@ -153,12 +69,12 @@ static int find(void *arg, const struct dt_trial *t, uint32_t *id, struct dt_err
     if (dt_slurm_jobs_load(&jobs, e) < 0)
         return -1;
     char *name = dt_trial_job_name(b->c.job, b->c.study, t->id, t->run);
-    char *dir = trial_dir(b, t), *path = dt_xasprintf("%s/job.sh", dir);
+    char *dir = dt_trial_dir(&b->c, t), *path = dt_xasprintf("%s/job.sh", dir);
     *id = 0;
     for (size_t i = 0; i < jobs.n && !*id; i++)
         if (strcmp(jobs.v[i].name, name) == 0)
             *id = jobs.v[i].id;
-    if (!*id && written_run(path) == t->run)
+    if (!*id && dt_trial_written_run(path) == t->run)
         *id = dt_records_job(dir);
     free(path);
     free(dir);
@@ -302,29 +218,6 @@ static int cancel(void *arg, const struct dt_trial *t, struct dt_error *e)
 
 /* ---- watching ---- */
 
-static void read_metrics(const struct slurm *b, const struct dt_study *s, const struct dt_trial *t,
-                         struct watch *w, bool to_end, const struct events *out)
-{
-    if (!w->feed) {
-        char *dir = trial_dir(b, t), *path = dt_xasprintf("%s/metrics.jsonl", dir);
-        w->feed = dt_feed_new(path, t);
-        free(path);
-        free(dir);
-    }
-    dt_feed_read(w->feed, s->spec, t, to_end, out->v, out->n);
-}
-
-/* What the user should know of the run's metrics, of how they were found and how read. */
-static char *metrics_note(const struct watch *w, const struct dt_records *r)
-{
-    char *read = w->feed ? dt_feed_note(w->feed) : NULL;
-    if (!r->notes)
-        return read;
-    char *both = dt_xasprintf("%s%s%s", r->notes, read ? "\n" : "", read ? read : "");
-    free(read);
-    return both;
-}
-
 static enum dt_cause cause_of_state(uint32_t state, bool failed)
 {
     switch (state) {
@@ -350,9 +243,9 @@ static enum dt_cause cause_of_state(uint32_t state, bool failed)
 
 static void emit_end(const struct slurm *b, const struct dt_trial *t, const struct watch *w,
                      const struct dt_records *r, const struct dt_slurm_job *job,
-                     const struct events *out)
+                     const struct dt_events *out)
 {
-    struct dt_event *ev = add_event(out, DT_EVENT_ENDED, t, dt_now());
+    struct dt_event *ev = dt_events_add(out, DT_EVENT_ENDED, t, dt_now());
     double start = r->started ? r->start : job ? job->start : NAN;
     double end = r->ended ? r->end : job ? job->end : NAN;
     bool failed = r->ended ? r->exit_code || r->signal : !job || job->state != JOB_COMPLETE;
@@ -374,7 +267,7 @@ static void emit_end(const struct slurm *b, const struct dt_trial *t, const stru
     }
     ev->billing = job ? job->billing : w->billing;
     ev->nodes = job ? job->nodes : w->nodes;
-    ev->note = metrics_note(w, r);
+    ev->note = dt_trial_note(w->feed, r);
     bool servers = dt_space_value(b->c.space, t->x, "ps", 0) > 0;
     if (ev->cause == DT_CAUSE_OK && servers && r->ended && isnan(r->launch)) {
         ev->cause = DT_CAUSE_NOT_LAUNCHED; /* whatever it measured was not this configuration */
@@ -421,13 +314,13 @@ static const struct dt_slurm_job *find_in(const struct slurm *b, const struct dt
 /* Everything that can be said of one trial now. `jobs` is NULL where Slurm was not asked. True when
  * there was news. */
 static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_trial *t,
-                    const struct dt_slurm_jobs *jobs, const struct events *out)
+                    const struct dt_slurm_jobs *jobs, const struct dt_events *out)
 {
     struct watch *w = watch_of(b, t);
     const struct dt_slurm_job *job = find_in(b, jobs, t);
     struct dt_records r;
     size_t before = *out->n;
-    char *dir = trial_dir(b, t);
+    char *dir = dt_trial_dir(&b->c, t);
     dt_records_read(dir, &r);
     free(dir);
     if (job) {
@@ -440,19 +333,19 @@ static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_t
     }
     if (!w->started && (r.started || (job && job->state == JOB_RUNNING))) {
         double start = r.started ? r.start : job->start;
-        struct dt_event *ev = add_event(out, DT_EVENT_STARTED, t, start);
+        struct dt_event *ev = dt_events_add(out, DT_EVENT_STARTED, t, start);
         ev->wait_s = fmax(0, start - t->t_submitted);
         ev->nodes = w->nodes;
         w->started = true;
     } else if (w->started && isnan(t->nodes) && !isnan(w->nodes)) {
         /* its own record was seen before Slurm was asked */
-        add_event(out, DT_EVENT_ALLOCATED, t, dt_now())->nodes = w->nodes;
+        dt_events_add(out, DT_EVENT_ALLOCATED, t, dt_now())->nodes = w->nodes;
     }
     if (w->started)
-        read_metrics(b, s, t, w, r.ended, out);
+        dt_trial_metrics(&b->c, s, t, &w->feed, r.ended, out);
     if (is_final(w, t, &r, job, jobs != NULL)) {
         if (!w->started || !r.ended)
-            read_metrics(b, s, t, w, true, out);
+            dt_trial_metrics(&b->c, s, t, &w->feed, true, out);
         if (job && job->never)
             dt_slurm_cancel(t->job, NULL);
         emit_end(b, t, w, &r, job, out);
@@ -465,7 +358,7 @@ static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_t
     return *out->n > before;
 }
 
-static bool look(struct slurm *b, const struct dt_study *s, const struct events *out)
+static bool look(struct slurm *b, const struct dt_study *s, const struct dt_events *out)
 {
     struct dt_slurm_jobs jobs;
     bool ask = dt_monotonic() >= b->next_poll, news = false;
@@ -483,22 +376,11 @@ static bool look(struct slurm *b, const struct dt_study *s, const struct events 
     return news;
 }
 
-/* Sleeps; true where it was woken. */
-static bool nap(const struct slurm *b, double seconds)
-{
-    struct pollfd wake = {b->c.wake_fd, POLLIN, 0};
-    char drained[64];
-    bool woken = poll(&wake, 1, (int)ceil(fmax(0, fmin(seconds, 3600)) * 1000)) > 0;
-    while (woken && read(b->c.wake_fd, drained, sizeof(drained)) > 0)
-        ;
-    return woken;
-}
-
 static int wait_for(void *arg, const struct dt_study *s, double until, struct dt_event **events,
                     size_t *n, struct dt_error *e)
 {
     struct slurm *b = arg;
-    struct events out = {events, n};
+    struct dt_events out = {events, n};
     bool woken = false;
     (void)e;
     for (;;) {
@@ -511,7 +393,8 @@ static int wait_for(void *arg, const struct dt_study *s, double until, struct dt
         double left = until - dt_now();
         if (woken || left <= 0)
             return 0;
-        woken = nap(b, fmax(TICK_LEAST, fmin(fmin(b->tick, left), b->next_poll - dt_monotonic())));
+        double tick = fmin(fmin(b->tick, left), b->next_poll - dt_monotonic());
+        woken = dt_slurm_nap(b->c.wake_fd, fmax(TICK_LEAST, tick));
         b->tick = fmin(b->tick * 1.3, TICK_MAX);
     }
 }
@@ -542,12 +425,12 @@ static int sweep(void *arg, struct dt_error *e)
     struct slurm *b = arg;
     int n = sweep_once(b, e);
     for (int i = 0; i < SWEEPS && n < 0; i++) { /* slurmctld may be back soon */
-        if (nap(b, AGAIN))
+        if (dt_slurm_nap(b->c.wake_fd, AGAIN))
             break;
         n = sweep_once(b, e);
     }
     if (n > 0) { /* a submission may have been on its way while we looked */
-        nap(b, 0.3);
+        dt_slurm_nap(b->c.wake_fd, 0.3);
         n = sweep_once(b, e);
     }
     return n < 0 ? -1 : 0;

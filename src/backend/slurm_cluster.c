@@ -1,4 +1,4 @@
-#include "backend/backend.h"
+#include "backend/slurm_private.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,8 +11,7 @@
 #define slurm_free_ctl_conf slurm_free_conf
 #endif
 
-/* GPUs in a node's gres text: "gpu:k80:4(S:0-1),nvme:1". */
-static size_t gpus_of(const char *gres)
+size_t dt_slurm_gpus(const char *gres)
 {
     struct dt_strv parts = DT_STRV_INIT;
     size_t n = 0;
@@ -84,7 +83,7 @@ static void add_nodes(struct dt_cluster *c, const partition_info_t *part,
                                                   .cpus = n->cpus,
                                                   .mem_mib = n->real_memory,
                                                   .tmp_mib = n->tmp_disk,
-                                                  .gpus = gpus_of(n->gres)});
+                                                  .gpus = dt_slurm_gpus(n->gres)});
     }
 }
 

@@ -29,6 +29,27 @@ const struct dt_slurm_job *dt_slurm_jobs_find(const struct dt_slurm_jobs *jobs, 
 /* Like scancel. A job that is already gone is no error. */
 int dt_slurm_cancel(uint32_t job, struct dt_error *e);
 
+/* GPUs in a node's gres text: "gpu:k80:4(S:0-1),nvme:1". */
+size_t dt_slurm_gpus(const char *gres);
+
+/* ---- slurm_steps.c: the steps of a job ---- */
+
+struct dt_slurm_steps {
+    struct dt_strv ids, names; /* "123.4", "train.dt-122-7-1.worker" */
+};
+/* Those that run in the job and have `mark` in their name. -1 where slurmctld does not answer. */
+int dt_slurm_steps_load(uint32_t job, const char *mark, struct dt_slurm_steps *steps, struct dt_error *e);
+void dt_slurm_steps_free(struct dt_slurm_steps *steps);
+/* SIGKILL, by scancel. */
+void dt_slurm_steps_kill(const struct dt_slurm_steps *steps);
+
+/* ---- steps_env.c ---- */
+
+/* What the processes of a trial find in their environment in layout steps, before its own variables: of Slurm's only what
+ * is true of the trial, as a job of its size and place would have it. */
+void dt_steps_environ(const struct dt_books *books, const struct dt_placement *where, const char *name,
+                      size_t worker_cpus, struct dt_strv *out);
+
 /* The files a trial's run leaves in its folder (records.c). */
 struct dt_records {
     bool started, ended;
@@ -41,6 +62,8 @@ struct dt_records {
 };
 void dt_records_read(const char *dir, struct dt_records *r);
 void dt_records_free(struct dt_records *r);
+/* The end of the trial's output; NULL where there is none. Caller frees. */
+char *dt_records_last_lines(const char *dir);
 /* The job that the run says it is; 0 where it has not begun. */
 uint32_t dt_records_job(const char *dir);
 /* ---- handover.c: the checkpoint of the trial that another goes on from ---- */
@@ -78,5 +101,30 @@ void dt_feed_read(struct dt_feed *f, const struct dt_spec *spec, const struct dt
 /* What the user should know of how it was read, a line each; NULL: nothing. Caller frees. */
 char *dt_feed_note(const struct dt_feed *f);
 void dt_feed_free(struct dt_feed *f);
+
+/* ---- trial.c: a run's folder, and waiting for it ---- */
+
+/* Where events are appended. */
+struct dt_events {
+    struct dt_event **v;
+    size_t *n;
+};
+struct dt_event *dt_events_add(const struct dt_events *out, enum dt_event_kind kind,
+                               const struct dt_trial *t, double when);
+/* Caller frees. */
+char *dt_trial_dir(const struct dt_slurm_config *c, const struct dt_trial *t);
+/* The run that the trial's script at `path` was written for; 0 where there is none. */
+int dt_trial_written_run(const char *path);
+/* Writes the script of the trial's run and returns its path (caller frees); an earlier run's records stay under its number.
+ * `script` says what only the backend knows: the shape, and by whom and where it is started. */
+char *dt_trial_write_script(const struct dt_slurm_config *c, const struct dt_study *s, const struct dt_trial *t,
+                            struct dt_trial_script *script, struct dt_error *e);
+/* dt_feed_read() on the run's metrics; *feed is NULL before the first look. */
+void dt_trial_metrics(const struct dt_slurm_config *c, const struct dt_study *s, const struct dt_trial *t,
+                      struct dt_feed **feed, bool to_end, const struct dt_events *out);
+/* Sleeps; true where it was woken. */
+bool dt_slurm_nap(int wake_fd, double seconds);
+/* What the user should know of the run's metrics, of how they were found and how read; NULL: nothing. Caller frees. */
+char *dt_trial_note(const struct dt_feed *feed, const struct dt_records *r);
 
 #endif

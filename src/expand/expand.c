@@ -284,6 +284,22 @@ static void put_own(struct header *h, const struct dt_trial_script *t)
     put(h, "no-requeue", NULL); /* a requeued trial would start again behind the tuner's back */
 }
 
+/* What dt-launch has to tell Slurm of a step of a role, as Slurm itself knows only the whole
+ * allocation. */
+static void add_share(struct json_object *o, const struct dt_trial_script *t, int role)
+{
+    struct dt_need needs[DT_ROLES];
+    struct json_object *on = json_object_new_object();
+    dt_shape_needs(t->shape, t->books, needs);
+    if (needs[role].mem_per_cpu)
+        json_object_object_add(o, "mem_per_cpu",
+                               json_object_new_int64((int64_t)needs[role].mem_per_cpu));
+    for (size_t i = 0; i < t->where->n; i++)
+        json_object_object_add(on, t->books->v[t->where->v[i].node].name,
+                               json_object_new_int64((int64_t)t->where->v[i].tasks[role]));
+    json_object_object_add(o, "on", on);
+}
+
 static struct json_object *role_json(const struct dt_trial_script *t, int role)
 {
     const struct dt_role *r = &t->shape->roles[role];
@@ -297,6 +313,8 @@ static struct json_object *role_json(const struct dt_trial_script *t, int role)
         json_object_object_add(o, "gpus_shared", json_object_new_boolean(true));
     if (t->job->gpu_type && r->gpus)
         json_object_object_add(o, "gpu_type", json_object_new_string(t->job->gpu_type));
+    if (t->where)
+        add_share(o, t, role);
     return o;
 }
 
@@ -319,6 +337,21 @@ static struct json_object *metrics_json(const struct dt_spec *spec)
     return o;
 }
 
+static const char *layout_of(const struct dt_shape *s)
+{
+    return s->steps ? "steps" : s->het ? "het" : "packed";
+}
+
+/* What a trial that is no job of its own cannot learn from Slurm. */
+static void add_steps(struct json_object *o, const struct dt_trial_script *t)
+{
+    char *name = dt_trial_job_name(t->job, t->study, t->trial, t->run);
+    json_object_object_add(o, "name", json_object_new_string(name));
+    json_object_object_add(o, "tuner_pid", json_object_new_int(t->tuner_pid));
+    json_object_object_add(o, "gpus", json_object_new_boolean(dt_books_total(t->books).gpus > 0));
+    free(name);
+}
+
 /* What dt-launch needs to know; see launch.h. */
 static char *plan_text(const struct dt_trial_script *t)
 {
@@ -335,7 +368,9 @@ static char *plan_text(const struct dt_trial_script *t)
         json_object_object_add(o, "dir", json_object_new_string(t->dir));
     if (t->tuner_job)
         json_object_object_add(o, "tuner_job", json_object_new_int64(t->tuner_job));
-    json_object_object_add(o, "layout", json_object_new_string(t->shape->het ? "het" : "packed"));
+    json_object_object_add(o, "layout", json_object_new_string(layout_of(t->shape)));
+    if (t->where)
+        add_steps(o, t);
     for (int r = 0; r < DT_ROLES; r++)
         if (t->shape->roles[r].count)
             json_object_array_add(roles, role_json(t, r));
@@ -357,19 +392,61 @@ static char *plan_text(const struct dt_trial_script *t)
     return text;
 }
 
+/* How a role is started, in words: "1 on h1, 2 on h2". */
+static void put_where(struct header *h, const struct dt_trial_script *t, int role)
+{
+    const char *sep = " ";
+    for (size_t i = 0; t->where && i < t->where->n; i++) {
+        const struct dt_part *part = &t->where->v[i];
+        if (part->tasks[role])
+            dt_buf_addf(&h->text, "%s%zu on %s", sep, part->tasks[role],
+                        t->books->v[part->node].name);
+        sep = part->tasks[role] ? ", " : sep;
+    }
+}
+
+static void put_steps(struct header *h, const struct dt_trial_script *t)
+{
+    dt_buf_add(&h->text,
+               "# not for sbatch: the tuner starts it in its own allocation, by dt-launch "
+               "--carrier;\n# each role is a step: srun --exact, with its nodes, CPUs, "
+               "memory and GPUs\n");
+    for (int r = 0; r < DT_ROLES; r++) {
+        const struct dt_role *role = &t->shape->roles[r];
+        if (!role->count)
+            continue;
+        dt_buf_addf(&h->text, "# %s: %zu x %zu CPU%s", dt_role_names[r], role->count, role->cpus,
+                    role->cpus == 1 ? "" : "s");
+        if (role->gpus)
+            dt_buf_addf(&h->text, ", %zu GPU%s", role->gpus, role->gpus == 1 ? "" : "s");
+        if (t->where)
+            dt_buf_add(&h->text, ";");
+        put_where(h, t, r);
+        dt_buf_add(&h->text, "\n");
+    }
+}
+
+static void put_options(struct header *h, const struct dt_trial_script *t)
+{
+    /* sbatch looks for #PBS and #BSUB lines in all of a script, even behind its first command */
+    if (!given(t, "ignore-pbs"))
+        put(h, "ignore-pbs", NULL);
+    put_own(h, t);
+    put_class(h, t, DT_OPT_TRIAL);
+    put_class(h, t, DT_OPT_LEADER);
+    put_size(h, t);
+}
+
 char *dt_expand(const struct dt_trial_script *t, struct dt_error *e)
 {
     struct header h = {DT_BUF_INIT, e, false};
     char *config = dt_config_text(t->space, t->x);
     dt_buf_addf(&h.text, "# %s\n", config);
     free(config);
-    /* sbatch looks for #PBS and #BSUB lines in all of a script, even behind its first command */
-    if (!given(t, "ignore-pbs"))
-        put(&h, "ignore-pbs", NULL);
-    put_own(&h, t);
-    put_class(&h, t, DT_OPT_TRIAL);
-    put_class(&h, t, DT_OPT_LEADER);
-    put_size(&h, t);
+    if (t->shape->steps)
+        put_steps(&h, t);
+    else
+        put_options(&h, t);
     char *text = NULL;
     if (!h.failed) {
         char *plan = plan_text(t);

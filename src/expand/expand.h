@@ -3,6 +3,7 @@
 #ifndef DT_EXPAND_H
 #define DT_EXPAND_H
 
+#include "placement/placement.h"
 #include "space/cluster.h"
 #include "spec/spec.h"
 #include "spec/submission.h"
@@ -50,6 +51,7 @@ struct dt_role {
 struct dt_shape {
     struct dt_role roles[DT_ROLES];
     bool het;          /* one component a role; else one plain job */
+    bool steps;        /* no job at all, but steps in the tuning job's allocation */
     bool as_submitted; /* the user's own size options, to the letter */
     size_t nodes;      /* packed, both roles: nodes of the job, each with the same share; else 0 */
 };
@@ -63,15 +65,35 @@ void dt_config_submitted(const struct dt_spec *spec, const struct dt_space *spac
  * the fewest that can hold them. Without a cluster (NULL) anything fits. */
 void dt_shape_make(const struct dt_space *space, const double *x, const struct dt_job *job,
                    const struct dt_cluster *cluster, struct dt_shape *shape);
-/* Why the cluster can never run it, or NULL: the same text for the same kind of reason. */
+/* The same for layout steps, where the user's nodes are those of the whole allocation: a role has nodes only where they
+ * are tuned. */
+void dt_shape_make_steps(const struct dt_space *space, const double *x, const struct dt_job *job,
+                         struct dt_shape *shape);
+/* Why the cluster, or with layout steps the allocation, can never run it, or NULL: the same text for the same kind of
+ * reason. */
 const char *dt_shape_why_not(const struct dt_shape *shape, const struct dt_job *job,
                              const struct dt_cluster *cluster);
 /* Memory of one task for a sum over roles: its own, else the user's, else the other role's. 0:
  * unknown. */
 uint64_t dt_role_mem(const struct dt_shape *shape, const struct dt_job *job, int role);
-/* How many tasks of a role node i of n gets: servers fill from the first node, workers from the
- * last, so that the odd ones do not meet on one node. */
-size_t dt_share(int role, size_t count, size_t n, size_t i);
+
+/* ---- layout steps: shares of an allocation (steps.c) ---- */
+
+/* The nodes of an allocation, all free and without names. */
+struct dt_books dt_cluster_books(const struct dt_cluster *c);
+/* What each role needs. The memory of a task is its own where it is tuned, else the part that goes with its CPUs. */
+void dt_shape_needs(const struct dt_shape *shape, const struct dt_books *books,
+                    struct dt_need needs[DT_ROLES]);
+/* A place in what is free; false where there is none. Caller frees *where. */
+bool dt_shape_place(const struct dt_shape *shape, const struct dt_books *books,
+                    struct dt_placement *where);
+/* dt_shape_why_not() for a shape of steps. */
+const char *dt_steps_why_not(const struct dt_shape *shape, const struct dt_job *job,
+                             const struct dt_cluster *allocation);
+/* About what Slurm will give to a job like that, for a check before it runs: as few nodes as the options allow, no
+ * smaller than they say. `whole_nodes`: --exclusive. */
+struct dt_cluster *dt_allocation_asked(const struct dt_job *job, const struct dt_cluster *cluster,
+                                       bool whole_nodes);
 
 /* The space of a study: SPEC's parameters, defaults where it names none, the parameter "layout"
  * where both layouts can run, the constraints, and what the cluster cannot run excluded.
@@ -80,7 +102,7 @@ size_t dt_share(int role, size_t count, size_t n, size_t i);
 struct dt_space_source {
     const struct dt_spec *spec;
     const struct dt_job *job;
-    const struct dt_cluster *cluster; /* NULL: nothing is excluded for want of nodes */
+    const struct dt_cluster *cluster; /* with layout steps the allocation; NULL: nothing is excluded for want of nodes */
 };
 struct dt_space *dt_space_generate(struct dt_space_source *source, const char **why_layout,
                                    struct dt_error *e);
@@ -100,8 +122,11 @@ struct dt_trial_script {
     int trial, run;     /* 0 outside a study */
     uint32_t tuner_job; /* 0: none */
     const struct dt_spec *spec; /* how metrics are found in the output; NULL: nobody looks for them */
+    const struct dt_books *books; /* of a shape of steps: where it is; NULL: not known yet */
+    const struct dt_placement *where;
+    int tuner_pid; /* the process that starts it; 0: not known yet */
 };
-/* The text of the batch script. Caller frees. */
+/* The text of the batch script; of a shape of steps the same without options for sbatch. Caller frees. */
 char *dt_expand(const struct dt_trial_script *t, struct dt_error *e);
 /* "train.dt-123-7": the name by which a trial's job is known. Caller frees. */
 char *dt_trial_job_name(const struct dt_job *job, const char *study, int trial, int run);

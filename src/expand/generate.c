@@ -13,7 +13,10 @@ static const char *why_not(void *arg, const struct dt_space *space, const double
     if (layout >= 0 && space->params[layout].nvalues > 1 && x[layout] > 0 &&
         dt_space_value(space, x, "ps", 0) == 0)
         return "without servers there is one role, and layout het is the same as packed";
-    dt_shape_make(space, x, source->job, source->cluster, &shape);
+    if (source->spec->layout == DT_LAYOUT_STEPS)
+        dt_shape_make_steps(space, x, source->job, &shape);
+    else
+        dt_shape_make(space, x, source->job, source->cluster, &shape);
     return dt_shape_why_not(&shape, source->job, source->cluster);
 }
 
@@ -44,6 +47,12 @@ static const char *layouts(const struct dt_space_source *source, bool *packed, b
 {
     const struct dt_spec *spec = source->spec;
     const struct dt_cluster *c = source->cluster;
+    if (spec->layout == DT_LAYOUT_STEPS) {
+        *packed = *het = false;
+        return "layout steps: as asked; the trials are steps in the tuning job's own allocation "
+               "and "
+               "wait in no queue";
+    }
     *packed = spec->layout != DT_LAYOUT_HET;
     *het = spec->layout != DT_LAYOUT_PACKED;
     if (!may_have_servers(spec)) {

@@ -84,12 +84,6 @@ void dt_config_submitted(const struct dt_spec *spec, const struct dt_space *spac
 
 /* ---- what fits where ---- */
 
-size_t dt_share(int role, size_t count, size_t n, size_t i)
-{
-    size_t place = role == DT_ROLE_PS ? i : n - 1 - i;
-    return count / n + (place < count % n);
-}
-
 uint64_t dt_role_mem(const struct dt_shape *s, const struct dt_job *job, int role)
 {
     const struct dt_role *r = &s->roles[role], *other = &s->roles[1 - role];
@@ -275,12 +269,25 @@ void dt_shape_make(const struct dt_space *space, const double *x, const struct d
                             tasks, s, job, cluster);
 }
 
+void dt_shape_make_steps(const struct dt_space *space, const double *x, const struct dt_job *job,
+                         struct dt_shape *s)
+{
+    *s = (struct dt_shape){.steps = true};
+    for (int r = 0; r < DT_ROLES; r++) {
+        struct dt_role *role = &s->roles[r];
+        *role = role_of(space, x, job, r);
+        role->nodes = role->nodes < role->count ? role->nodes : role->count;
+    }
+}
+
 const char *dt_shape_why_not(const struct dt_shape *s, const struct dt_job *job,
                              const struct dt_cluster *c)
 {
     bool both = s->roles[DT_ROLE_PS].count && s->roles[DT_ROLE_WORKER].count;
     if (s->roles[DT_ROLE_WORKER].count == 0)
         return "a job without workers does no work";
+    if (s->steps)
+        return dt_steps_why_not(s, job, c);
     if (s->het && job->nodelist)
         return "layout het: every component would demand all the nodes of --nodelist, and they "
                "never share one";

@@ -11,6 +11,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@ struct batch {
     char *dir, *self;
     char *script;      /* path of the user's script */
     int64_t tuner_job; /* at the time of the submission; 0: nobody to tell */
+    pid_t tuner;       /* layout steps: the process that started this one; else 0 */
     bool told;         /* it was told to end before its script had ended */
     bool orphan;       /* it ends since the tuning job is gone */
     struct dt_strv env;
@@ -87,6 +89,8 @@ static bool tuner_is_gone(const struct batch *b)
 {
     struct dt_proc_result r;
     char id[32];
+    if (b->tuner)
+        return getppid() != b->tuner;
     int64_t tuner = tuner_now(b);
     if (!tuner)
         return false;
@@ -134,6 +138,9 @@ static int read_carrier(struct batch *b, const char *path, struct dt_error *e)
         b->dir = dt_launch_dir(b->plan, environ);
         b->script = dt_xasprintf("%s/script", b->dir);
         b->tuner_job = dt_json_int(b->plan, "tuner_job", 0);
+        b->tuner = (pid_t)dt_json_int(b->plan, "tuner_pid", 0);
+        if (b->tuner)
+            prctl(PR_SET_PDEATHSIG, SIGTERM);
         b->orphan = tuner_is_gone(b);
         rc = b->orphan ? dt_fail(e, "nothing was started") : dt_mkdirs(b->dir, e);
         if (rc == 0)
@@ -294,7 +301,7 @@ static int start_script(struct batch *b, char **args, struct dt_error *e)
 static int wait_for_script(struct batch *b)
 {
     sigset_t set = our_signals();
-    double look = b->tuner_job ? dt_monotonic() + TUNER_LOOK : INFINITY;
+    double look = b->tuner_job || b->tuner ? dt_monotonic() + TUNER_LOOK : INFINITY;
     int status = 0;
     for (;;) {
         struct timespec wait = {(time_t)TUNER_LOOK, 0};
@@ -304,6 +311,11 @@ static int wait_for_script(struct batch *b)
         if (sig > 0 && sig != SIGCHLD)
             kill(b->child, sig);
         b->told |= sig == SIGTERM;
+        if (b->tuner && !b->orphan && getppid() != b->tuner) {
+            b->orphan = true; /* and nobody is left who would end the rest of the group */
+            kill(0, SIGTERM);
+            look = dt_monotonic() + TUNER_LOOK;
+        }
         if (dt_monotonic() < look)
             continue;
         look = dt_monotonic() + TUNER_LOOK;

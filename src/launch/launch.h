@@ -24,6 +24,7 @@ struct dt_launch_role {
     char *gpu_type;        /* or NULL */
     bool gpus_shared;      /* its tasks share all the GPUs of the job */
     int group;             /* het component; 0 in a plain job */
+    int mem_per_cpu;       /* MiB that a step is to have; 0: as the job has it; layout steps only */
     bool background;       /* serves the others: is ended when they are done (ps) */
 };
 
@@ -45,6 +46,8 @@ struct dt_launch_task {
 struct dt_launch_plan {
     struct json_object *json; /* the trial, as in DT_PLAN; an empty object outside a trial; owned */
     bool in_trial, het, bind_gpus;
+    bool steps;       /* the job is the tuner's, and the trial has a share of it */
+    bool gpus_around; /* so, and the job has GPUs */
     bool overcommit;  /* tasks are not counted against CPUs */
     bool share_cores; /* steps must overlap: whole cores for every task would not fit */
     int submitted_tasks;
@@ -67,9 +70,6 @@ void dt_launch_plan_free(struct dt_launch_plan *p);
 const char *dt_launch_getenv(char *const *env, const char *name);
 /* Replaces or adds NAME=VALUE in an environ-style list. */
 void dt_launch_setenv(struct dt_strv *env, const char *name, const char *value);
-/* Slurm's counts, "4(x2),3" -> 4 4 3. Returns how many, -1 where the text is none; caller frees
- * *out. */
-int dt_counts_expand(const char *text, int **out);
 /* The folder of a trial: "dir" of the plan or $SLURM_SUBMIT_DIR/dt-job-$SLURM_JOB_ID. Caller frees.
  */
 char *dt_launch_dir(struct json_object *plan, char *const *env);

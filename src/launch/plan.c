@@ -47,38 +47,6 @@ static int env_int(const char *value, int fallback)
     return (int)n;
 }
 
-/* ---- Slurm's compressed lists ---- */
-
-int dt_counts_expand(const char *text, int **out)
-{
-    int n = 0;
-    int *list = NULL;
-    *out = NULL;
-    while (text && *text) {
-        char *end;
-        long count = strtol(text, &end, 10), times = 1;
-        if (end == text || count < 0 || count > MAX_COUNT)
-            break;
-        if (end[0] == '(' && end[1] == 'x') {
-            times = strtol(end + 2, &end, 10);
-            if (*end++ != ')' || times < 1 || times > MAX_COUNT)
-                break;
-        }
-        list = dt_xrealloc(list, (size_t)(n + times), sizeof(*list));
-        while (times-- > 0)
-            list[n++] = (int)count;
-        if (*end == '\0') {
-            *out = list;
-            return n;
-        }
-        if (*end != ',')
-            break;
-        text = end + 1;
-    }
-    free(list);
-    return -1;
-}
-
 /* ---- roles ---- */
 
 static int read_roles(struct dt_launch_plan *p, struct dt_error *e)
@@ -105,6 +73,7 @@ static int read_roles(struct dt_launch_plan *p, struct dt_error *e)
             .gpu_type = type ? dt_xstrdup(type) : NULL,
             .gpus_shared = dt_json_bool(o, "gpus_shared", false),
             .group = p->het ? (int)i : 0,
+            .mem_per_cpu = (int)dt_json_int(o, "mem_per_cpu", 0),
         };
     }
     return 0;
@@ -242,6 +211,24 @@ static bool take_slurms_layout(const struct dt_launch_plan *p, struct room *room
     return true;
 }
 
+/* In layout steps the tuner has placed every task already. */
+static int take_tuners_layout(const struct dt_launch_plan *p, struct room *room, size_t role,
+                              struct dt_error *e)
+{
+    struct json_object *roles = dt_json_get(p->json, "roles");
+    struct json_object *on = dt_json_get(json_object_array_get_idx(roles, role), "on");
+    int64_t sum = 0;
+    for (size_t i = 0; i < p->n_nodes; i++) {
+        int64_t n = dt_json_int(on, p->nodes[i].name, 0);
+        room->counts[i] = n > 0 && n <= MAX_COUNT ? (int)n : 0;
+        sum += room->counts[i];
+    }
+    if (sum == p->roles[role].count)
+        return 0;
+    return dt_fail(e, "DT_PLAN: role %s has %d tasks, but places for %lld on the trial's nodes",
+                   p->roles[role].name, p->roles[role].count, (long long)sum);
+}
+
 static size_t next_role(const struct dt_launch_plan *p, const bool *done)
 {
     size_t best = SIZE_MAX;
@@ -265,7 +252,9 @@ static int fill(struct dt_launch_plan *p, struct room *room, int **counts, struc
         size_t i = next_role(p, done);
         done[i] = true;
         room->counts = counts[i] = dt_xcalloc(p->n_nodes, sizeof(int));
-        if (!take_slurms_layout(p, room, &p->roles[i]))
+        if (p->steps)
+            rc = take_tuners_layout(p, room, i, e);
+        else if (!take_slurms_layout(p, room, &p->roles[i]))
             rc = spread(p, room, &p->roles[i], e);
     }
     free(done);
@@ -353,7 +342,10 @@ static int read_all(struct dt_launch_plan *p, char *const *env, struct dt_error 
     p->submitted_tasks = (int)dt_json_int(p->json, "submitted_tasks", 0);
     p->overcommit = dt_launch_getenv(env, "SLURM_OVERCOMMIT") != NULL;
     p->bind_gpus = strcmp(dt_json_str(p->json, "gpu_bind", "none"), "task") == 0;
-    p->het = text ? strcmp(dt_json_str(p->json, "layout", "packed"), "het") == 0 : groups == 2;
+    const char *layout = dt_json_str(p->json, "layout", "packed");
+    p->het = text ? strcmp(layout, "het") == 0 : groups == 2;
+    p->steps = strcmp(layout, "steps") == 0;
+    p->gpus_around = dt_json_bool(p->json, "gpus", false);
     if (!text)
         roles_of_plain_job(p, env);
     else if (read_roles(p, e) < 0)
@@ -365,7 +357,8 @@ static int read_all(struct dt_launch_plan *p, char *const *env, struct dt_error 
             return -1;
     if (place(p, e) < 0)
         return -1;
-    p->share_cores = !p->het && p->n_roles > 1 && cores_are_short(p, threads_per_core());
+    p->share_cores =
+        !p->het && !p->steps && p->n_roles > 1 && cores_are_short(p, threads_per_core());
     return 0;
 }
 

@@ -176,6 +176,20 @@ static void take_line(struct dt_launch_plan *p, const char *line)
     dt_strv_free(&w);
 }
 
+/* Of an allocation that others use too, only the trial's nodes, and none of the GPUs. */
+static void probe_share(const struct dt_launch_plan *p, struct dt_strv *argv)
+{
+    struct dt_strv names = DT_STRV_INIT;
+    for (size_t i = 0; i < p->n_nodes; i++)
+        dt_strv_add(&names, p->nodes[i].name);
+    char *list = dt_strv_join(&names, ",");
+    dt_strv_addf(argv, "--nodelist=%s", list);
+    if (p->gpus_around)
+        dt_strv_add(argv, "--gpus=0");
+    free(list);
+    dt_strv_free(&names);
+}
+
 static void probe_argv(const struct dt_launch_plan *p, const char *srun, const char *self,
                        uint64_t seed, int need, struct dt_strv *argv)
 {
@@ -190,13 +204,16 @@ static void probe_argv(const struct dt_launch_plan *p, const char *srun, const c
         if (p->het)
             dt_strv_addf(argv, "--het-group=%d", g);
         dt_strv_addf(argv, "--nodes=%d", nodes);
+        if (p->steps)
+            probe_share(p, argv);
         dt_strv_addf(argv, "--ntasks=%d", nodes);
         dt_strv_add(argv, "--ntasks-per-node=1");
         dt_strv_add(argv, "--cpus-per-task=1");
         dt_strv_add(argv, "--overlap");
         dt_strv_add(argv, "--mem=0");
         dt_strv_add(argv, "--mpi=none");
-        dt_strv_add(argv, "--job-name=dt-probe");
+        dt_strv_addf(argv, "--job-name=%s%sdt-probe",
+                     p->steps ? dt_json_str(p->json, "name", "trial") : "", p->steps ? "." : "");
         dt_strv_add(argv, self);
         dt_strv_add(argv, "--probe");
         dt_strv_addf(argv, "%llu", (unsigned long long)seed);
@@ -239,8 +256,10 @@ static int ask_nodes(struct dt_launch_plan *p, uint64_t seed, char *const *env, 
 
 int dt_ports_assign(struct dt_launch_plan *p, int number, char *const *env, struct dt_error *e)
 {
-    /* another start for every launch of a job: two may run at once */
-    uint64_t seed = (strtoull(p->job, NULL, 10) + (uint64_t)(number - 1) * 7919) % UINT32_MAX;
+    /* another start for every launch of a job, and every trial in it: two may run at once */
+    uint64_t launch = (uint64_t)(number - 1);
+    uint64_t trial = p->steps ? (uint64_t)dt_json_int(p->json, "trial", 0) : 0;
+    uint64_t seed = (strtoull(p->job, NULL, 10) + launch * 7919 + trial * 1000003) % UINT32_MAX;
     int need = 1;
     for (size_t i = 0; i < p->n_nodes; i++)
         if (tasks_on(p, i) > need)

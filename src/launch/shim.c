@@ -270,9 +270,34 @@ void dt_shim_free(struct dt_shim *s)
     dt_strv_free(&s->dropped);
 }
 
+/* In layout steps srun sees the whole allocation: such a step runs beside the trial's roles, on its
+ * nodes, and takes from no other trial what it was given. */
+static void stay_in_share(struct dt_strv *argv)
+{
+    const char *name = getenv("DT_SHARE"), *nodes = getenv("DT_SHARE_NODES");
+    const char *ours = getenv("DT_SHARE_JOB"), *job = getenv("SLURM_JOB_ID");
+    if (!name || !nodes || !ours || !job || strcmp(ours, job) != 0)
+        return;
+    dt_strv_addf(argv, "--job-name=%s.srun", name);
+    dt_strv_addf(argv, "--nodelist=%s", nodes);
+    setenv("SLURM_OVERLAP", "1", 1);
+    setenv("SLURM_EXACT", "1", 1);
+    setenv("SLURM_MEM_PER_NODE", "0", 1);
+    unsetenv("SLURM_MEM_PER_CPU");
+    /* a task's own binding: the step's CPUs may be others */
+    unsetenv("SLURM_CPU_BIND");
+    unsetenv("SLURM_CPU_BIND_LIST");
+    unsetenv("SLURM_CPU_BIND_TYPE");
+    unsetenv("SLURM_CPU_BIND_VERBOSE");
+}
+
 /* srun as it was meant, with the counts that Slurm itself had set. */
 static int exec_srun(const char *srun, char **argv)
 {
+    struct dt_strv real = DT_STRV_INIT;
+    dt_strv_add(&real, srun);
+    stay_in_share(&real);
+    dt_strv_addv(&real, argv + 1);
     const char *tasks = getenv("DT_SLURM_NTASKS");
     if (tasks && *tasks) {
         setenv("SLURM_NTASKS", tasks, 1);
@@ -281,8 +306,7 @@ static int exec_srun(const char *srun, char **argv)
         unsetenv("SLURM_NTASKS");
         unsetenv("SLURM_NPROCS");
     }
-    argv[0] = (char *)srun;
-    execv(srun, argv);
+    execv(srun, real.v);
     fprintf(stderr, "dt-launch: cannot start %s: %s\n", srun, strerror(errno));
     return 127;
 }

@@ -82,6 +82,25 @@ static void add_gpus(const struct dt_launch_plan *p, const struct dt_launch_role
         dt_strv_add(out, "--gpus=0");
 }
 
+/* A share of an allocation that other trials have theirs of: all of it is said, so that Slurm holds
+ * the limits and no step waits for another trial's. */
+static void add_share(const struct dt_launch_plan *p, const struct dt_launch_role *r,
+                      struct dt_strv *out)
+{
+    const char *type = r->gpu_type ? r->gpu_type : "", *colon = r->gpu_type ? ":" : "";
+    dt_strv_add(out, "--exact");
+    if (r->mem_per_cpu)
+        dt_strv_addf(out, "--mem-per-cpu=%dM", r->mem_per_cpu);
+    else
+        dt_strv_add(out, "--mem=0");
+    if (r->gpus > 0) /* by task, as that alone says how many are on which node */
+        dt_strv_addf(out, "--gpus-per-task=%s%s%d", type, colon, r->gpus);
+    else if (p->gpus_around)
+        dt_strv_add(out, "--gpus=0");
+    if (r->gpus > 0 && !p->bind_gpus)
+        dt_strv_add(out, "--gpu-bind=none");
+}
+
 void dt_step_argv(const struct dt_launch_plan *p, size_t role, const char *srun,
                   const struct dt_shim *s, const char *self, const char *launch,
                   char *const *program, struct dt_strv *out)
@@ -90,18 +109,24 @@ void dt_step_argv(const struct dt_launch_plan *p, size_t role, const char *srun,
     dt_strv_add(out, srun);
     if (p->het)
         dt_strv_addf(out, "--het-group=%d", r->group);
-    dt_strv_addf(out, "--job-name=%s", r->name);
+    if (p->steps) /* by its name the tuner knows it among all steps of the job */
+        dt_strv_addf(out, "--job-name=%s.%s", dt_json_str(p->json, "name", "trial"), r->name);
+    else
+        dt_strv_addf(out, "--job-name=%s", r->name);
     dt_strv_addf(out, "--ntasks=%d", r->count);
     dt_strv_addf(out, "--cpus-per-task=%d", r->cpus);
     dt_strv_add(out, "--distribution=arbitrary");
-    if (!p->het && p->n_roles > 1) {
+    if (p->steps) {
+        add_share(p, r, out);
+    } else if (!p->het && p->n_roles > 1) {
         if (!p->overcommit) /* an exact step may not have more tasks than CPUs */
             dt_strv_add(out, "--exact");
         dt_strv_add(out, "--mem=0");
         if (p->share_cores)
             dt_strv_add(out, "--overlap");
     }
-    add_gpus(p, r, out);
+    if (!p->steps)
+        add_gpus(p, r, out);
     dt_strv_add(out, "--kill-on-bad-exit=1");
     dt_strv_add(out, "--wait=0");
     dt_strv_addv(out, s->pass.v);

@@ -22,6 +22,14 @@ static char *seconds_text(double x)
     return isfinite(x) ? dt_xasprintf("%.1f s", x) : dt_xstrdup("-");
 }
 
+/* "3 trials". Caller frees. */
+static char *parallel_text(const struct dt_study *s)
+{
+    if (s->parallel == SIZE_MAX)
+        return dt_xstrdup("as many trials as fit");
+    return dt_xasprintf("%zu trial%s", s->parallel, s->parallel == 1 ? "" : "s");
+}
+
 static void print_limits(FILE *f, const struct dt_study *s)
 {
     const struct dt_stopping *st = &s->stopping;
@@ -43,6 +51,25 @@ static void print_limits(FILE *f, const struct dt_study *s)
         fprintf(f, ", or after %.4g node-hours", st->max_node_hours);
 }
 
+/* What the trials of layout steps share. */
+static void print_allocation(FILE *f, const struct dt_cluster *c, double closes)
+{
+    struct dt_books books = dt_cluster_books(c);
+    struct dt_room all = dt_books_total(&books);
+    fprintf(f, "allocation: %zu node%s, %zu CPUs", books.n, books.n == 1 ? "" : "s", all.cpus);
+    if (all.mem_mib)
+        fprintf(f, ", %llu MiB", (unsigned long long)all.mem_mib);
+    if (all.gpus)
+        fprintf(f, ", %zu GPUs", all.gpus);
+    if (isfinite(closes)) {
+        char *left = dt_format_duration(fmax(closes - dt_now(), 0));
+        fprintf(f, "; for %s", left);
+        free(left);
+    }
+    fputc('\n', f);
+    dt_books_free(&books);
+}
+
 void dt_report_intro(FILE *f, const struct dt_setup *setup, const struct dt_study *s,
                      const char *name, const char *dir)
 {
@@ -51,13 +78,15 @@ void dt_report_intro(FILE *f, const struct dt_setup *setup, const struct dt_stud
     char *submitted = dt_config_text(setup->space, setup->submitted);
     fprintf(f, "dt-tune %s: study %s of %s, records in %s\n", DT_VERSION, name, setup->job.name,
             dir);
-    fprintf(f, "objective: %s, search: %s (seed %lu), %zu trial%s at a time\n", objective,
-            dt_study_algorithm(spec, setup->space), (unsigned long)spec->seed, s->parallel,
-            s->parallel == 1 ? "" : "s");
+    char *parallel = parallel_text(s);
+    fprintf(f, "objective: %s, search: %s (seed %lu), %s at a time\n", objective,
+            dt_study_algorithm(spec, setup->space), (unsigned long)spec->seed, parallel);
     if (s->external)
         fprintf(f, "hyperparameters: as another program asks for\n");
-    else
+    else if (s->submitted)
         fprintf(f, "as submitted: %s\n", submitted);
+    else
+        fprintf(f, "as submitted: not among the configurations that are searched\n");
     if (dt_study_is_population(s))
         fprintf(f, "population: %zu members, every %g steps the worst %.3g %% give way to trials that "
                    "go on from one of the best %.3g %%, as long as there are less than %zu\n",
@@ -70,6 +99,8 @@ void dt_report_intro(FILE *f, const struct dt_setup *setup, const struct dt_stud
     if (setup->cluster)
         fprintf(f, "cluster: partition %s, %zu nodes\n", setup->cluster->partition,
                 dt_cluster_nodes(setup->cluster));
+    if (setup->allocation)
+        print_allocation(f, setup->allocation, s->closes);
     fputs("stops: ", f);
     print_limits(f, s);
     fputs("\n\n", f);
@@ -78,6 +109,7 @@ void dt_report_intro(FILE *f, const struct dt_setup *setup, const struct dt_stud
     free(objective);
     free(space);
     free(submitted);
+    free(parallel);
 }
 
 static void print_lines_indented(FILE *f, const char *text)
@@ -153,6 +185,7 @@ static void print_ended(FILE *f, const struct dt_study *s, const struct dt_trial
 void dt_report_event(FILE *f, const struct dt_study *s, const struct dt_event *ev)
 {
     const struct dt_trial *t = dt_study_trial(s, ev->trial), *best = dt_study_best(s);
+    char *parallel;
     int n;
     switch (ev->kind) {
     case DT_EVENT_ENDED:
@@ -163,11 +196,14 @@ void dt_report_event(FILE *f, const struct dt_study *s, const struct dt_event *e
                     t->id, ev->run, dt_cause_names[ev->cause]);
         break;
     case DT_EVENT_DEFERRED:
-        fprintf(f, "%5d waits: %s\n", t->id, ev->text);
+        if (isfinite(ev->until)) /* to wait for one another is their way */
+            fprintf(f, "%5d waits: %s\n", t->id, ev->text);
         break;
     case DT_EVENT_RESUMED:
-        fprintf(f, "resumed with %zu trials, %zu of them finished; %zu at a time, stops: ", s->n,
-                s->nfinished, s->parallel);
+        parallel = parallel_text(s);
+        fprintf(f, "resumed with %zu trials, %zu of them finished; %s at a time, stops: ", s->n,
+                s->nfinished, parallel);
+        free(parallel);
         print_limits(f, s);
         fputc('\n', f);
         break;
@@ -256,7 +292,9 @@ static void print_gain(FILE *f, const struct dt_study *s)
            now = dt_study_mean(s, best, &nbest);
     if (!nbase) {
         fprintf(f, "gain: unknown, the job as submitted %s\n",
-                base && base->status == DT_STATUS_PRUNED ? "was stopped early" : "did not end well");
+                 !s->submitted                               ? "is not among what was searched"
+                 : base && base->status == DT_STATUS_PRUNED ? "was stopped early"
+                                                            : "did not end well");
         return;
     }
     char *from = value_text(s, before), *to = value_text(s, now);

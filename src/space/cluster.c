@@ -21,6 +21,8 @@ struct json_object *dt_cluster_to_json(const struct dt_cluster *c)
         json_object_object_add(node, "mem", json_object_new_int64((int64_t)k->mem_mib));
         json_object_object_add(node, "tmp", json_object_new_int64((int64_t)k->tmp_mib));
         json_object_object_add(node, "gpus", json_object_new_int64((int64_t)k->gpus));
+        if (k->threads)
+            json_object_object_add(node, "threads", json_object_new_int64((int64_t)k->threads));
         json_object_array_add(nodes, node);
     }
     json_object_object_add(o, "nodes", nodes);
@@ -48,6 +50,7 @@ struct dt_cluster *dt_cluster_from_json(struct json_object *o, struct dt_error *
                               .mem_mib = (uint64_t)dt_json_int(node, "mem", 0),
                               .tmp_mib = (uint64_t)dt_json_int(node, "tmp", 0),
                               .gpus = (size_t)dt_json_int(node, "gpus", 0),
+                              .threads = (size_t)dt_json_int(node, "threads", 0),
                           });
     }
     return c;
@@ -68,7 +71,7 @@ void dt_cluster_add(struct dt_cluster *c, const struct dt_node_class *node)
     for (; at < c->n && c->classes[at].cpus >= node->cpus; at++) {
         struct dt_node_class *k = &c->classes[at];
         if (k->cpus == node->cpus && k->mem_mib == node->mem_mib && k->tmp_mib == node->tmp_mib &&
-            k->gpus == node->gpus) {
+            k->gpus == node->gpus && k->threads == node->threads) {
             k->count += node->count;
             return;
         }

@@ -6,6 +6,7 @@
 
 struct dt_node_class {
     size_t count, cpus, gpus;
+    size_t threads; /* CPUs of a core; 0: unknown, one */
     uint64_t mem_mib, tmp_mib;
 };
 

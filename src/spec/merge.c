@@ -320,6 +320,8 @@ static int put_option(struct json_object *doc, const struct dt_option *o, const 
         return put_count(doc, "max_configs", v, e);
     if (strcmp(name, "dt-repeats") == 0)
         return put_repeats(doc, v, e);
+    if (strcmp(name, "dt-parallel") == 0 && strcmp(v, "auto") == 0)
+        return put(doc, "search", "parallel", json_object_new_string(v), e);
     if (strcmp(name, "dt-parallel") == 0)
         return put_count(doc, "parallel", v, e);
     if (strcmp(name, "dt-min-improve") == 0)

@@ -205,6 +205,15 @@ static int parse_early_stop(struct dt_spec *s, const struct dt_place *top,
     return r->rule == DT_PRUNE_PBT ? check_population(s, &p, e) : 0;
 }
 
+/* "auto" depends on the layout, which is read later; until then it is 0. */
+static int parse_parallel(struct dt_spec *s, const struct dt_place *search, struct json_object *o,
+                          struct dt_error *e)
+{
+    if (strcmp(dt_json_str(o, "parallel", ""), "auto") == 0)
+        return 0;
+    return dt_spec_get_size(search, o, "parallel", 1, &s->parallel, e);
+}
+
 static int parse_search(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
                         struct dt_error *e)
 {
@@ -224,7 +233,7 @@ static int parse_search(struct dt_spec *s, const struct dt_place *top, struct js
         dt_spec_get_size(&p, o, "window", 1, &s->window, e) < 0 ||
         dt_spec_get_size(&p, o, "repeats", 0, &s->repeats, e) < 0 ||
         dt_spec_get_size(&p, o, "max_failures", 1, &s->max_failures, e) < 0 ||
-        dt_spec_get_size(&p, o, "parallel", 1, &s->parallel, e) < 0 ||
+        parse_parallel(s, &p, o, e) < 0 ||
         dt_spec_get_size(&p, o, "grid_levels", 2, &s->grid_levels, e) < 0 ||
         get_number(&p, o, "min_improve", "a number of per cent", &improve, e) < 0 ||
         get_number(&p, o, "max_node_hours", "a number of hours", &s->max_node_hours, e) < 0 ||
@@ -244,7 +253,7 @@ static int parse_search(struct dt_spec *s, const struct dt_place *top, struct js
 static int parse_layout(struct dt_spec *s, const struct dt_place *top, struct json_object *json,
                         struct dt_error *e)
 {
-    static const char *const names[] = {"auto", "het", "packed"};
+    static const char *const names[] = {"auto", "het", "packed", "steps"};
     char *layout = NULL;
     struct dt_place p = dt_spec_under(top, "layout");
     if (dt_spec_get_string(top, json, "layout", &layout, e) < 0)
@@ -256,10 +265,9 @@ static int parse_layout(struct dt_spec *s, const struct dt_place *top, struct js
         if (strcmp(layout, names[i]) == 0)
             found = i;
     int rc = 0;
-    if (strcmp(layout, "steps") == 0)
-        rc = dt_spec_fail(&p, e, "\"steps\" is not there yet; choose auto, het or packed");
-    else if (found < 0)
-        rc = dt_spec_fail(&p, e, "\"%s\" is not a layout; there are auto, het and packed", layout);
+    if (found < 0)
+        rc = dt_spec_fail(&p, e, "\"%s\" is not a layout; there are auto, het, packed and steps",
+                          layout);
     else
         s->layout = (enum dt_layout_choice)found;
     free(layout);
@@ -452,7 +460,6 @@ struct dt_spec *dt_spec_parse(struct json_object *json, const char *text, const 
     s->min_configs = 12;
     s->window = 5;
     s->max_failures = 3;
-    s->parallel = 1;
     s->grid_levels = 5;
     s->min_improve = 0.02;
     s->deadline = s->max_node_hours = INFINITY;
@@ -463,6 +470,8 @@ struct dt_spec *dt_spec_parse(struct json_object *json, const char *text, const 
         dt_spec_free(s);
         return NULL;
     }
+    if (!s->parallel)
+        s->parallel = s->layout == DT_LAYOUT_STEPS ? SIZE_MAX : 1;
     return s;
 }
 

@@ -15,7 +15,7 @@ enum dt_objective_kind {
     DT_OBJECTIVE_METRIC,     /* the last value of a metric that the program reports */
 };
 
-enum dt_layout_choice { DT_LAYOUT_AUTO, DT_LAYOUT_HET, DT_LAYOUT_PACKED };
+enum dt_layout_choice { DT_LAYOUT_AUTO, DT_LAYOUT_HET, DT_LAYOUT_PACKED, DT_LAYOUT_STEPS };
 
 /* A metric and where it should be; metric is NULL where nothing is asked for. */
 struct dt_bound {
@@ -57,7 +57,8 @@ struct dt_spec {
 
     char *algorithm;
     uint64_t seed;
-    size_t max_configs, min_configs, window, max_failures, parallel, grid_levels;
+    size_t max_configs, min_configs, window, max_failures, grid_levels;
+    size_t parallel; /* trials at a time; SIZE_MAX: as many as fit */
     double min_improve; /* fraction, 0.02 */
     double deadline;    /* seconds for the whole study; INFINITY */
     double max_node_hours; /* of all trials together; INFINITY */

@@ -22,6 +22,8 @@ static char *why_stop(const struct dt_study *s, double now)
 {
     double nodes, spent = dt_study_node_seconds(s, now, &nodes);
     size_t n;
+    if (now >= s->closes)
+        return dt_xstrdup("time: that of the allocation is nearly over");
     struct dt_observation *o = finished(s, true, &n);
     char *why = dt_stopping_limit(&s->stopping, o, n, now - s->t_start, spent / 3600);
     free(o);
@@ -205,6 +207,23 @@ static size_t submit_due(const struct dt_study *s, double now, struct dt_action 
     return taken;
 }
 
+/* Whether a trial waits for the end of another, or for longer than there is time: it comes before
+ * all new ones, and if nothing runs its turn will not come. */
+static bool held_up(const struct dt_study *s, struct dt_action *a)
+{
+    bool held = false, live = false;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct dt_trial *t = &s->trials[i];
+        live |= dt_trial_live(t);
+        held |= t->state == DT_TRIAL_CREATED && t->deferred > 0 && t->deferred >= s->closes;
+    }
+    if (held && !live) {
+        a->kind = DT_ACTION_STOP;
+        a->why = dt_xstrdup("time: too little of the allocation's is left for another trial");
+    }
+    return held;
+}
+
 /* There is room for a trial, and each has to be asked for. */
 static int decide_asked(struct dt_study *s, size_t taken, double now, struct dt_action *a,
                         struct dt_error *e)
@@ -293,7 +312,8 @@ int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct 
     size_t taken = submit_due(s, now, a);
     if (a->kind == DT_ACTION_NONE && population)
         return decide_member(s, taken, now, a, e);
-    if (a->kind != DT_ACTION_NONE || taken >= s->parallel || (taken > 0 && taken >= width(s)))
+    if (a->kind != DT_ACTION_NONE || held_up(s, a) || taken >= s->parallel ||
+        (taken > 0 && taken >= width(s)))
         return 0;
     char *settled = s->n && !s->external ? why_settled(s) : NULL;
     int rc = s->external ? decide_asked(s, taken, now, a, e)

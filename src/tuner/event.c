@@ -67,7 +67,9 @@ struct json_object *dt_event_to_json(const struct dt_event *ev)
     add_count(o, "read", ev->read);
     if (ev->note)
         json_object_object_add(o, "note", json_object_new_string(ev->note));
-    if (ev->until != 0)
+    if (isinf(ev->until))
+        json_object_object_add(o, "until", NULL);
+    else if (ev->until != 0)
         add_number(o, "until", ev->until);
     if (ev->interrupted)
         json_object_object_add(o, "interrupted", json_object_new_boolean(true));
@@ -110,7 +112,8 @@ int dt_event_from_json(struct json_object *o, struct dt_event *ev, struct dt_err
     ev->count = dt_json_int(o, "count", 0);
     ev->read = dt_json_int(o, "read", 0);
     ev->note = note ? dt_xstrdup(note) : NULL;
-    ev->until = dt_json_num(o, "until", 0);
+    bool open = json_object_object_get_ex(o, "until", NULL) && !dt_json_get(o, "until");
+    ev->until = open ? INFINITY : dt_json_num(o, "until", 0);
     ev->interrupted = dt_json_bool(o, "interrupted", false);
     return 0;
 }

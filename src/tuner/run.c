@@ -97,9 +97,10 @@ static int wait_events(struct run *run, double until, struct dt_error *e)
             ev->cause = DT_CAUSE_CANCELLED;
         /* what we ended ourselves, or went down together with us, is not somebody's scancel of a
          * trial */
+        bool told = run->s->interrupted || run->away || (*run->stop && !run->s->stop_reason);
         if (ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_CANCELLED &&
-            (run->s->stop_reason || run->away))
-            ev->cause = run->s->interrupted || run->away ? DT_CAUSE_INTERRUPTED : DT_CAUSE_STOPPED;
+            (run->s->stop_reason || told))
+            ev->cause = told ? DT_CAUSE_INTERRUPTED : DT_CAUSE_STOPPED;
         bool stale = !t || (ev->kind == DT_EVENT_ENDED && !dt_trial_live(t));
         if (rc < 0 || stale)
             dt_event_free(ev);
@@ -238,6 +239,7 @@ static double next_due(const struct run *run)
     if (nodes > 0)
         deadline =
             fmin(deadline, now(run) + (3600 * run->s->stopping.max_node_hours - spent) / nodes);
+    deadline = fmin(deadline, run->s->closes);
     if (!run->s->stop_reason && deadline < due)
         due = deadline;
     for (size_t i = 0; i < run->s->n; i++) {

@@ -37,7 +37,13 @@ static char *resume_dir(const struct dt_option *o, struct dt_error *e)
 
 static int make_space(struct dt_setup *s, struct dt_error *e)
 {
+    bool steps = s->spec->layout == DT_LAYOUT_STEPS;
+    if (steps && !s->asked && s->cluster && s->cluster->n)
+        s->asked = dt_allocation_asked(&s->job, s->cluster,
+                                       dt_submission_get(s->submission, "exclusive") != NULL);
     s->source = (struct dt_space_source){s->spec, &s->job, s->cluster};
+    if (steps)
+        s->source.cluster = s->allocation ? s->allocation : s->asked;
     if (s->applied) { /* whether it fits is asked later: an empty space would blame the ranges */
         s->any_job = (struct dt_job){.tasks = s->job.tasks, .cpus = 1};
         s->source = (struct dt_space_source){s->spec, &s->any_job, NULL};
@@ -48,6 +54,38 @@ static int make_space(struct dt_setup *s, struct dt_error *e)
     s->submitted = dt_xcalloc(s->space->n, sizeof(double));
     dt_config_submitted(s->spec, s->space, &s->job, s->submitted);
     return 0;
+}
+
+int dt_setup_allocate(struct dt_setup *s, struct dt_cluster *allocation, struct dt_error *e)
+{
+    dt_cluster_free(s->allocation);
+    dt_space_free(s->space);
+    free(s->submitted);
+    s->allocation = allocation;
+    s->space = NULL;
+    s->submitted = NULL;
+    return make_space(s, e);
+}
+
+const double *dt_setup_first(const struct dt_setup *s)
+{
+    const struct dt_space *space = s->space;
+    const char *why;
+    if (s->spec->layout != DT_LAYOUT_STEPS)
+        return s->submitted;
+    for (size_t i = 0; i < space->n; i++)
+        if (!space->params[i].hyper && !isnan(s->submitted[i]) &&
+            !dt_param_contains(&space->params[i], s->submitted[i]))
+            return NULL;
+    return dt_space_allows(space, s->submitted, &why) ? s->submitted : NULL;
+}
+
+struct dt_job dt_setup_job(const struct dt_setup *s)
+{
+    struct dt_job job = s->job;
+    if (s->spec->layout == DT_LAYOUT_STEPS)
+        job.nodes = job.nodes_max = job.tasks_per_node = job.listed = 0;
+    return job;
 }
 
 /* The values of a configuration, before they are mixed with those of SPEC. */
@@ -371,8 +409,12 @@ char *dt_setup_text(const struct dt_setup *s, const char *exec)
     long minutes = tuner_minutes(s);
     json_object_object_add(doc, "version", json_object_new_int(1));
     add_string(doc, "exec", exec);
-    json_object_object_add(tuner, "mem_mib", json_object_new_int(TUNER_MEM_MIB));
-    if (minutes > 0)
+    bool steps = s->spec->layout == DT_LAYOUT_STEPS;
+    if (steps)
+        json_object_object_add(tuner, "steps", json_object_new_boolean(true));
+    else
+        json_object_object_add(tuner, "mem_mib", json_object_new_int(TUNER_MEM_MIB));
+    if (!steps && minutes > 0)
         json_object_object_add(tuner, "time_min", json_object_new_int64(minutes));
     json_object_object_add(doc, "tuner", tuner);
     add_string(doc, "sbatch", s->sbatch);
@@ -385,6 +427,8 @@ char *dt_setup_text(const struct dt_setup *s, const char *exec)
     json_object_object_add(doc, "spec", json_object_get(s->spec->json));
     if (s->cluster)
         json_object_object_add(doc, "cluster", dt_cluster_to_json(s->cluster));
+    if (s->allocation)
+        json_object_object_add(doc, "allocation", dt_cluster_to_json(s->allocation));
     char *text = dt_json_text(doc);
     json_object_put(doc);
     return text;
@@ -400,6 +444,7 @@ struct dt_setup *dt_setup_from_json(struct json_object *doc, const char *script,
 {
     struct dt_setup *s = dt_xcalloc(1, sizeof(*s));
     struct json_object *cluster = dt_json_get(doc, "cluster");
+    struct json_object *allocation = dt_json_get(doc, "allocation");
     s->script = dt_xstrdup(script);
     s->sbatch = dup_string(doc, "sbatch");
     s->slurm_conf = dup_string(doc, "slurm_conf");
@@ -413,6 +458,8 @@ struct dt_setup *dt_setup_from_json(struct json_object *doc, const char *script,
               dt_job_read(s->submission, &s->job, e) == 0;
     if (ok && cluster)
         ok = (s->cluster = dt_cluster_from_json(cluster, e)) != NULL;
+    if (ok && allocation)
+        ok = (s->allocation = dt_cluster_from_json(allocation, e)) != NULL;
     if (!ok || make_space(s, e) < 0) {
         dt_setup_free(s);
         return NULL;
@@ -428,6 +475,8 @@ void dt_setup_free(struct dt_setup *s)
     dt_spec_free(s->spec);
     dt_submission_free(s->submission);
     dt_cluster_free(s->cluster);
+    dt_cluster_free(s->allocation);
+    dt_cluster_free(s->asked);
     dt_job_free(&s->job);
     free(s->script);
     free(s->sbatch);

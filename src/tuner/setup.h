@@ -14,6 +14,8 @@ struct dt_setup {
     struct dt_job job;
     struct dt_job any_job; /* with --dt-apply: one that fits anywhere, for the space */
     struct dt_cluster *cluster; /* NULL: unknown, nothing is excluded for it */
+    struct dt_cluster *allocation; /* layout steps: what the trials share; NULL before it is known, then as asked for */
+    struct dt_cluster *asked;
     struct dt_space_source source;
     struct dt_space *space;
     const char *why_layout;
@@ -39,8 +41,17 @@ struct dt_setup *dt_setup_new(struct dt_submission *submission, const char *sbat
                               struct dt_error *e);
 /* The same for a study whose hyperparameters another program chooses; Slurm is asked for the cluster. */
 struct dt_setup *dt_setup_new_external(struct dt_submission *submission, const char *sbatch, struct dt_error *e);
+/* Tells, with layout steps, what allocation the trials have, and makes the space anew for it. Takes it over. */
+int dt_setup_allocate(struct dt_setup *s, struct dt_cluster *allocation, struct dt_error *e);
+/* The configuration of the first trial: the job as submitted. NULL with layout steps where the space does not have it: what
+ * the user asks for is there to be shared, and need not be a job that makes sense. */
+const double *dt_setup_first(const struct dt_setup *s);
+/* What is asked for by a job in one configuration, outside of a study: in layout steps without the nodes, which are those of
+ * the whole allocation. The strings are the setup's. */
+struct dt_job dt_setup_job(const struct dt_setup *s);
 /* The document, on one line: {"version":1,"exec":"...","tuner":{"mem_mib":512,"time_min":90},...}; job_submit reads the
- * beginning, so the order of the first three is fixed. `exec` is dt-tune's path. Caller frees. */
+ * beginning, so the order of the first three is fixed. With layout steps it is "tuner":{"steps":true}: the job stays as
+ * large as it is. `exec` is dt-tune's path. Caller frees. */
 char *dt_setup_text(const struct dt_setup *s, const char *exec);
 /* The reverse; `script` is copied. */
 struct dt_setup *dt_setup_from_json(struct json_object *doc, const char *script, struct dt_error *e);

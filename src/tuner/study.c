@@ -31,6 +31,7 @@ struct dt_study *dt_study_new(const struct dt_spec *spec, const struct dt_space 
     s->parallel = spec->parallel;
     s->repeats = spec->repeats;
     s->t_start = NAN;
+    s->closes = INFINITY;
     s->stopping = (struct dt_stopping){
         .max_configs = spec->max_configs,
         .min_configs = spec->min_configs,
@@ -356,8 +357,17 @@ static void run_again(const struct dt_study *s, struct dt_trial *t)
     t->job = 0;
 }
 
+/* There is room now for those that waited for it. */
+static void let_in(struct dt_study *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (isinf(s->trials[i].deferred))
+            s->trials[i].deferred = 0;
+}
+
 static void apply_ended(struct dt_study *s, struct dt_trial *t, const struct dt_event *ev)
 {
+    let_in(s);
     t->t_ended = ev->t;
     t->wait_s = ev->wait_s;
     t->startup_s = ev->startup_s;

@@ -11,13 +11,15 @@
 #include "spec/spec.h"
 #include "stopping/stopping.h"
 
+#include <math.h>
+
 /* ---- events (event.c) ---- */
 
 enum dt_event_kind {
     DT_EVENT_CREATED,   /* trial, config, text: why this one; again: the trial that it measures once more; ask: whose;
                            parent: the trial that it goes on from, instead: in the place of which */
     DT_EVENT_SUBMITTED, /* trial, run, job; text: why it goes on from nothing though it has a parent */
-    DT_EVENT_DEFERRED,  /* trial: Slurm would not take it now; text, until */
+    DT_EVENT_DEFERRED,  /* trial: it cannot be started now; text, until; INFINITY: until another ends */
     DT_EVENT_STARTED,   /* trial, wait_s, nodes where they are known by then */
     DT_EVENT_ALLOCATED, /* trial, nodes: Slurm has told on how many the run is */
     DT_EVENT_METRIC,    /* trial, text: name, value, step, count, read; t is when the program said it */
@@ -131,7 +133,7 @@ struct dt_trial {
     enum dt_trial_state state;
     int run;            /* from 1; the run under way or the last */
     uint32_t job;       /* 0: not submitted, or not known */
-    double deferred;    /* not to be submitted before */
+    double deferred;    /* not to be submitted before; INFINITY: before another trial has ended */
     double t_created, t_submitted, t_started, t_pruned, t_ended;
     double wait_s, startup_s, run_s, billing, nodes;
     struct dt_cost earlier; /* of the runs before this one */
@@ -168,6 +170,7 @@ struct dt_study {
     bool external;     /* each trial has the hyperparameters of a request, the first the DT configuration as submitted */
     struct dt_ask *asks; /* in order */
     size_t nasks;
+    double closes; /* set by the shell: what trials run in is not there for longer; INFINITY */
     bool no_more; /* set by the shell: nobody will ask any more; not journaled, the next sitting may be asked */
     struct dt_trial *trials;
     size_t n;

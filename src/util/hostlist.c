@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define COUNT_MAX 1000000
+
 #define RANGE_MAX 1000000
 
 static int add_range(const char *prefix, const char *range, const char *rest, struct dt_strv *out,
@@ -80,4 +82,34 @@ int dt_hostlist_expand(const char *text, struct dt_strv *out, struct dt_error *e
             return 0;
         start = p + 1;
     }
+}
+
+int dt_counts_expand(const char *text, int **out)
+{
+    int n = 0;
+    int *list = NULL;
+    *out = NULL;
+    while (text && *text) {
+        char *end;
+        long count = strtol(text, &end, 10), times = 1;
+        if (end == text || count < 0 || count > COUNT_MAX)
+            break;
+        if (end[0] == '(' && end[1] == 'x') {
+            times = strtol(end + 2, &end, 10);
+            if (*end++ != ')' || times < 1 || times > COUNT_MAX)
+                break;
+        }
+        list = dt_xrealloc(list, (size_t)(n + times), sizeof(*list));
+        while (times-- > 0)
+            list[n++] = (int)count;
+        if (*end == '\0') {
+            *out = list;
+            return n;
+        }
+        if (*end != ',')
+            break;
+        text = end + 1;
+    }
+    free(list);
+    return -1;
 }

@@ -146,6 +146,7 @@ void dt_scrubbed_environ(struct dt_strv *out)
         "PMI",
         "DT_TRIAL",
         "DT_PLAN",
+        "DT_SHARE",
         "DT_SLURM_NTASKS=",
         "DT_PARAM",
         "DT_ROLE",

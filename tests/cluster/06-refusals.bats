@@ -305,7 +305,7 @@ report() {
     spec '1: search.grid_levels: a whole number between 2 *' '{"search": {"grid_levels": 1}}'
     spec '1: search.min_improve: per cent between 0 and 100 *' '{"search": {"min_improve": -1}}'
     spec '1: search.min_improve: per cent between 0 and 100 *' '{"search": {"min_improve": 200}}'
-    spec '1: layout: "steps" is not there yet*' '{"layout": "steps"}'
+    spec '1: search.parallel: a whole number between 1 *' '{"search": {"parallel": "all"}}'
     spec '1: layout: "hte" is not a layout; *' '{"layout": "hte"}'
     spec '1: replay: "objective" is missing*' '{"replay": {}}'
     spec '1: replay.goal: "up" is not a goal; *' '{"replay": {"objective": "t", "goal": "up"}}'
@@ -486,7 +486,7 @@ END
     for value in hte HET; do
         row "--dt-layout: \"$value\" is not a layout; *" --dt-tune "--dt-layout=$value" train.sh
     done
-    row '--dt-layout: "steps" is not there yet*' --dt-tune --dt-layout=steps train.sh
+    row '--dt-parallel: "all": *' --dt-tune --dt-parallel=all train.sh
     printf '#!/bin/sh\n#SBATCH --dt-tune\n#SBATCH --dt-parallel=0\nsleep 300\n' >wrong.sh
     row 'wrong.sh:3: --dt-parallel: "0": *' wrong.sh
     report 55

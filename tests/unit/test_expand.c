@@ -583,19 +583,18 @@ static char *directives(const char *const *words, const char *spec_text, const c
         fail_msg("%s", e.text);
     dt_shape_make(space, x, &job, cluster, &shape);
     shape.as_submitted = as_submitted;
-    struct dt_trial_script t = {sub,
-                                "#!/bin/sh\n#SBATCH --ntasks=99\necho \"hi\"\n",
-                                &job,
-                                space,
-                                x,
-                                &shape,
-                                "/opt/bin/dt-launch",
-                                "123",
-                                "/home/u/dt 100%/trials/0007",
-                                7,
-                                1,
-                                123,
-                                NULL};
+    struct dt_trial_script t = {.submission = sub,
+                                .script = "#!/bin/sh\n#SBATCH --ntasks=99\necho \"hi\"\n",
+                                .job = &job,
+                                .space = space,
+                                .x = x,
+                                .shape = &shape,
+                                .launch = "/opt/bin/dt-launch",
+                                .study = "123",
+                                .dir = "/home/u/dt 100%/trials/0007",
+                                .trial = 7,
+                                .run = 1,
+                                .tuner_job = 123};
     char *text = dt_expand(&t, &e);
     if (!text)
         fail_msg("%s", e.text);

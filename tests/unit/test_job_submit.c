@@ -237,6 +237,39 @@ static void test_one_task(void **state)
     free_job(job);
 }
 
+/* With layout steps the trials share the job: nothing but its script, warning and comment changes.
+ */
+static void test_steps(void **state)
+{
+    job_desc_msg_t *job =
+        new_tuned_job("{\"version\":1,\"exec\":\"/a\",\"tuner\":{\"steps\":true},\"spec\":{}}");
+    uint32_t env = job->env_size;
+
+    (void)state;
+    submit(job);
+    assert_non_null(strstr(job->script, "\nexec '/a' 'run' --carrier"));
+    assert_int_equal(job->num_tasks, 12);
+    assert_int_equal(job->cpus_per_task, 2);
+    assert_int_equal(job->min_cpus, 24);
+    assert_int_equal(job->min_nodes, 3);
+    assert_int_equal(job->max_nodes, 6);
+    assert_int_equal(job->ntasks_per_node, 4);
+    assert_true(job->pn_min_memory == (2048 | MEM_PER_CPU));
+    assert_int_equal(job->time_limit, 30);
+    assert_int_equal(job->contiguous, 1);
+    assert_string_equal(job->tres_per_task, "gres:gpu:1");
+    assert_string_equal(job->features, "fast");
+    assert_string_equal(job->licenses, "matlab:2");
+    assert_string_equal(job->req_nodes, "h1");
+    assert_string_equal(job->comment, "dt-tune");
+    assert_int_equal(job->warn_signal, SIGTERM);
+    assert_int_equal(job->warn_flags, KILL_JOB_BATCH);
+    assert_int_equal(job->env_size, env - 3); /* our own entries */
+    assert_string_equal(job->environment[1], "SLURM_NTASKS=12");
+    assert_int_equal(job->spank_job_env_size, 1);
+    free_job(job);
+}
+
 static void test_kept_wishes(void **state)
 {
     job_desc_msg_t *job =
@@ -377,6 +410,8 @@ static void test_bad_studies(void **state)
         "{\"version\":1,\"exec\":\"/a\",\"tuner\":{\"mem_mib\":9999999999},\"spec\":{}}",
         "{\"version\":1,\"exec\":\"/a\",\"tuner\":{\"mem_mib\":512,\"time_min\":x},\"spec\":{}}",
         "{\"version\":1,\"exec\":\"/a\",\"tuner\":{\"mem_mib\":512",
+        "{\"version\":1,\"exec\":\"/a\",\"tuner\":{\"steps\":false},\"spec\":{}}",
+        "{\"version\":1,\"exec\":\"/a\",\"tuner\":{\"steps\":true,\"mem_mib\":5},\"spec\":{}}",
         "{\"version\":1,\"exec\":\"/a\",\"spec\":{},\"tuner\":{\"mem_mib\":512}}",
         "{\"version\":1,\"exec\":\"/a\",\"tuner\":{\"mem_mib\":512},\n\"spec\":{}}",
     };
@@ -427,6 +462,7 @@ int main(void)
         cmocka_unit_test(test_ignored_option),
         cmocka_unit_test(test_script),
         cmocka_unit_test(test_one_task),
+        cmocka_unit_test(test_steps),
         cmocka_unit_test(test_kept_wishes),
         cmocka_unit_test(test_environments),
         cmocka_unit_test(test_second_look),

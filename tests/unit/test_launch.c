@@ -201,6 +201,39 @@ static void test_step_argv(void **state)
     free(worker);
 }
 
+#define STEPS(roles)                                                                               \
+    "DT_PLAN={\"layout\":\"steps\",\"dir\":\"/"                                                    \
+    "d\",\"name\":\"t.dt-5-7-1\",\"gpus\":true,\"roles\":[" roles "]}"
+#define SHARE(name, count, cpus, gpus, more)                                                       \
+    "{\"name\":\"" name "\",\"count\":" #count ",\"cpus\":" #cpus ",\"gpus\":" #gpus "," more "}"
+
+/* A share of a job: where the tuner says, and no more than was given. */
+static void test_share(void **state)
+{
+    char *env[] = {STEPS(SHARE("ps", 1, 1, 0, "\"mem_per_cpu\":100,\"on\":{\"h2\":1}") "," SHARE(
+                       "worker", 3, 2, 1, "\"mem_per_cpu\":50,\"on\":{\"h1\":2,\"h2\":1}")),
+                   "SLURM_JOB_ID=5", "SLURM_JOB_NODELIST=h1,h2", "SLURM_JOB_CPUS_PER_NODE=4,3",
+                   NULL};
+    char *fewer[] = {STEPS(SHARE("worker", 3, 2, 1, "\"on\":{\"h1\":2,\"h9\":1}")),
+                     "SLURM_JOB_ID=5", "SLURM_JOB_NODELIST=h1,h2", "SLURM_JOB_CPUS_PER_NODE=4,3",
+                     NULL};
+    (void)state;
+    expect_layout(env, "ps0@h2 worker0@h1 worker1@h1 worker2@h2");
+    expect_layout(fewer, "DT_PLAN: role worker has 3 tasks, but places for 2 on the trial's nodes");
+    char *ps = step(env, 0, NULL);
+    assert_string_equal(
+        ps, "srun|--job-name=t.dt-5-7-1.ps|--ntasks=1|--cpus-per-task=1|"
+            "--distribution=arbitrary|--exact|--mem-per-cpu=100M|--gpus=0|"
+            "--kill-on-bad-exit=1|--wait=0|--input=all|/dt-launch|--task|ps|{}|prog|a b");
+    char *worker = step(env, 1, NULL);
+    assert_string_equal(worker, "srun|--job-name=t.dt-5-7-1.worker|--ntasks=3|--cpus-per-task=2|"
+                                "--distribution=arbitrary|--exact|--mem-per-cpu=50M|"
+                                "--gpus-per-task=1|--gpu-bind=none|--kill-on-bad-exit=1|--wait=0|"
+                                "/dt-launch|--task|worker|{}|prog|a b");
+    free(ps);
+    free(worker);
+}
+
 static void test_step_environ(void **state)
 {
     char *env[] = {"SLURM_NTASKS=4",
@@ -454,6 +487,7 @@ int main(void)
         cmocka_unit_test(test_het),
         cmocka_unit_test(test_outside_a_trial),
         cmocka_unit_test(test_step_argv),
+        cmocka_unit_test(test_share),
         cmocka_unit_test(test_step_environ),
         cmocka_unit_test(test_task_env),
         cmocka_unit_test(test_shim),

@@ -61,6 +61,28 @@ static void an_empty_spec_has_the_documented_defaults(void **state)
     dt_spec_free(s);
 }
 
+static void as_many_as_fit_is_a_matter_of_the_layout(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t parallel;
+    } cases[] = {
+        {"{\"layout\": \"steps\"}", SIZE_MAX},
+        {"{\"layout\": \"steps\", \"search\": {\"parallel\": \"auto\"}}", SIZE_MAX},
+        {"{\"layout\": \"steps\", \"search\": {\"parallel\": 3}}", 3},
+        {"{\"search\": {\"parallel\": \"auto\"}}", 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct json_object *o = dt_json_parse(cases[i].text, "S.json", NULL);
+        struct dt_spec *s = dt_spec_parse(o, cases[i].text, "S.json", NULL);
+        assert_true(s && s->parallel == cases[i].parallel);
+        assert_true(s->layout == (i < 3 ? DT_LAYOUT_STEPS : DT_LAYOUT_AUTO));
+        dt_spec_free(s);
+        json_object_put(o);
+    }
+}
+
 static const char full[] =
     "{ \"version\": 1,\n"
     "  \"dt\": { \"ps\": {\"low\": 0, \"high\": 4}, \"workers\": {\"low\": 2, \"high\": 16, "
@@ -432,7 +454,7 @@ static const struct {
     {SEARCH("\"deadline\": \"0\""), "S.json:2: search.deadline: \"0\" is not a time; write it as "
                                     "Slurm does: \"90\" (minutes), \"1:30:00\", \"1-12\""},
     {"{\"layout\": \"mixed\"}",
-     "S.json:1: layout: \"mixed\" is not a layout; there are auto, het and packed"},
+     "S.json:1: layout: \"mixed\" is not a layout; there are auto, het, packed and steps"},
     {"{\"layout\": 1}", "S.json:1: layout: a string is needed here, this is a number"},
     {"{\"layout\": null}", "S.json:1: layout: " NO_NULL},
     {REPLAY(""),
@@ -628,7 +650,7 @@ static void wrong_options_are_named(void **state)
          "\"2:0\": write it like 2 or 2:5 (per cent, over the last 5 configurations)"},
         {"dt-deadline=1h",
          "\"1h\" is not a time; write it as Slurm does: 90 (minutes), 1:30:00, 1-12"},
-        {"dt-layout=both", "\"both\" is not a layout; there are auto, het and packed"},
+        {"dt-layout=both", "\"both\" is not a layout; there are auto, het, packed and steps"},
     };
     size_t bad = 0;
     (void)state;
@@ -693,6 +715,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_spec_has_the_documented_defaults),
+        cmocka_unit_test(as_many_as_fit_is_a_matter_of_the_layout),
         cmocka_unit_test(every_parameter_gets_its_domain),
         cmocka_unit_test(every_section_is_read),
         cmocka_unit_test(conditions_are_kept_with_their_place),

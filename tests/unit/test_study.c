@@ -245,6 +245,54 @@ static void a_trial_that_slurm_defers_is_submitted_later(void **state)
     done(&f);
 }
 
+/* As in an allocation that is full. */
+static void a_trial_without_room_comes_next(void **state)
+{
+    struct fixture f = study("\"search\": {\"algorithm\": \"grid\"}, \"layout\": \"steps\"", false);
+    struct dt_event ev = event(DT_EVENT_SUBMITTED, 1);
+    (void)state;
+    for (int i = 1; i <= 3; i++) {
+        apply(&f,
+              (struct dt_event){.kind = DT_EVENT_CREATED,
+                                .trial = i,
+                                .config = dt_json_parse("{\"ps\": 0, \"workers\": 1}", "c", NULL)});
+        if (i == 3)
+            break;
+        ev.trial = i;
+        apply(&f, ev);
+    }
+    expect(&f, "submit 3");
+    ev = event(DT_EVENT_DEFERRED, 3);
+    ev.until = INFINITY;
+    ev.text = dt_xstrdup("no room");
+    apply(&f, ev);
+    f.now += 1e6;
+    expect(&f, "wait"); /* nor is another created that might go before it */
+    ended(&f, 2, DT_CAUSE_OK, 5);
+    expect(&f, "submit 3");
+    done(&f);
+}
+
+static void what_cannot_end_in_time_is_not_begun(void **state)
+{
+    struct fixture f = study("\"search\": {\"algorithm\": \"grid\"}, \"layout\": \"steps\"", true);
+    (void)state;
+    assert_true(f.s->parallel == SIZE_MAX);
+    f.s->closes = f.now + 100;
+    apply(&f, (struct dt_event){.kind = DT_EVENT_CREATED,
+                                .trial = 1,
+                                .config = dt_config_to_json(f.space, f.s->submitted)});
+    expect(&f, "submit 1");
+    struct dt_event ev = event(DT_EVENT_DEFERRED, 1);
+    ev.until = f.s->closes + 60;
+    ev.text = dt_xstrdup("too late");
+    apply(&f, ev);
+    expect(&f, "stop: time: too little of the allocation's is left for another trial");
+    f.now = f.s->closes;
+    expect(&f, "stop: time: that of the allocation is nearly over");
+    done(&f);
+}
+
 static void a_run_that_a_node_failed_is_repeated_twice(void **state)
 {
     static const enum dt_cause causes[] = {DT_CAUSE_NODE_FAILURE, DT_CAUSE_PREEMPTED,
@@ -808,7 +856,7 @@ static void events_go_through_json_unchanged(void **state)
             ev.nodes = 2.5;
             ev.run_s = 0.1 + 0.2;
             ev.value = -1e-300;
-            ev.until = cause ? 5 : 0;
+            ev.until = cause == 1 ? INFINITY : cause ? 5 : 0;
             ev.exit_code = 137;
             ev.signal = 9;
             ev.interrupted = cause % 2;
@@ -973,6 +1021,8 @@ int main(void)
         cmocka_unit_test(the_first_trial_is_the_job_as_submitted),
         cmocka_unit_test(so_many_trials_run_at_once_as_asked),
         cmocka_unit_test(a_trial_that_slurm_defers_is_submitted_later),
+        cmocka_unit_test(a_trial_without_room_comes_next),
+        cmocka_unit_test(what_cannot_end_in_time_is_not_begun),
         cmocka_unit_test(a_run_that_a_node_failed_is_repeated_twice),
         cmocka_unit_test(causes_are_judged),
         cmocka_unit_test(objectives_are_what_was_asked_for),

@@ -1,0 +1,61 @@
+#include "backend/slurm_private.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <string.h>
+
+#define SCANCEL_TIMEOUT 20.0
+
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+static int get_steps(uint32_t job, job_step_info_response_msg_t **out)
+{
+    slurm_step_id_t step = SLURM_STEP_ID_INITIALIZER;
+    step.job_id = job;
+    return slurm_get_job_steps(&step, out, SHOW_ALL);
+}
+#else
+static int get_steps(uint32_t job, job_step_info_response_msg_t **out)
+{
+    return slurm_get_job_steps(0, job, NO_VAL, out, SHOW_ALL);
+}
+#endif
+
+int dt_slurm_steps_load(uint32_t job, const char *mark, struct dt_slurm_steps *steps,
+                        struct dt_error *e)
+{
+    job_step_info_response_msg_t *msg = NULL;
+    *steps = (struct dt_slurm_steps){0};
+    if (get_steps(job, &msg) != SLURM_SUCCESS)
+        return dt_fail(e, "slurmctld does not answer: %s", slurm_strerror(errno));
+    for (uint32_t i = 0; i < msg->job_step_count; i++) {
+        const job_step_info_t *step = &msg->job_steps[i];
+        if (step->state != JOB_RUNNING || !step->name || !strstr(step->name, mark))
+            continue;
+        dt_strv_addf(&steps->ids, "%u.%u", job, step->step_id.step_id);
+        dt_strv_add(&steps->names, step->name);
+    }
+    slurm_free_job_step_info_response_msg(msg);
+    return 0;
+}
+
+void dt_slurm_steps_free(struct dt_slurm_steps *steps)
+{
+    dt_strv_free(&steps->ids);
+    dt_strv_free(&steps->names);
+}
+
+void dt_slurm_steps_kill(const struct dt_slurm_steps *steps)
+{
+    struct dt_strv argv = DT_STRV_INIT;
+    struct dt_proc_result r;
+    if (!steps->ids.n)
+        return;
+    dt_strv_add(&argv, "scancel");
+    dt_strv_add(&argv, "--signal=KILL");
+    dt_strv_addv(&argv, steps->ids.v);
+    if (dt_proc_run(argv.v, NULL, SCANCEL_TIMEOUT, &r, NULL) == 0)
+        dt_proc_result_free(&r);
+    dt_strv_free(&argv);
+}

@@ -1,0 +1,132 @@
+/* What both backends that start runs have in common: a run is a folder with a script, metrics and
+ * records, and a tuner waits for what happens to it. */
+#include "backend/slurm_private.h"
+#include "expand/carrier.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SCRIPT_MAX (64 * 1024 * 1024)
+
+struct dt_event *dt_events_add(const struct dt_events *out, enum dt_event_kind kind,
+                               const struct dt_trial *t, double when)
+{
+    *out->v = dt_xrealloc(*out->v, *out->n + 1, sizeof(**out->v));
+    struct dt_event *ev = &(*out->v)[(*out->n)++];
+    *ev = (struct dt_event)DT_EVENT(kind);
+    ev->trial = t->id;
+    ev->run = t->run;
+    ev->job = t->job;
+    ev->t = when;
+    return ev;
+}
+
+char *dt_trial_dir(const struct dt_slurm_config *c, const struct dt_trial *t)
+{
+    return dt_xasprintf("%s/trials/%04d", c->dir, t->id);
+}
+
+/* ---- the script ---- */
+
+/* A second run keeps the first one's records under their number. */
+static void keep_old_records(const char *dir, int run)
+{
+    static const char *const names[][2] = {
+        {"start", "json"}, {"end", "json"}, {"metrics", "jsonl"}, {"job", "sh"}};
+    for (size_t i = 0; run > 1 && i < sizeof(names) / sizeof(*names); i++) {
+        char *from = dt_xasprintf("%s/%s.%s", dir, names[i][0], names[i][1]);
+        char *to = dt_xasprintf("%s/%s-%d.%s", dir, names[i][0], run - 1, names[i][1]);
+        if (rename(from, to) < 0 && errno != ENOENT)
+            unlink(from);
+        free(from);
+        free(to);
+    }
+}
+
+int dt_trial_written_run(const char *path)
+{
+    char *text = dt_read_file(path, SCRIPT_MAX, NULL, NULL);
+    struct dt_carrier c;
+    int run = 0;
+    if (text && dt_carrier_parse(text, &c) == 0) {
+        char *json = dt_xstrndup(c.json, c.json_len);
+        struct json_object *plan = dt_json_parse(json, path, NULL);
+        run = (int)dt_json_int(plan, "run", 0);
+        json_object_put(plan);
+        free(json);
+    }
+    free(text);
+    return run;
+}
+
+char *dt_trial_write_script(const struct dt_slurm_config *c, const struct dt_study *s,
+                            const struct dt_trial *t, struct dt_trial_script *script,
+                            struct dt_error *e)
+{
+    char *dir = dt_trial_dir(c, t), *path = dt_xasprintf("%s/job.sh", dir), *text = NULL;
+    script->submission = c->submission;
+    script->script = c->script;
+    script->job = c->job;
+    script->space = s->space;
+    script->x = t->x;
+    script->launch = c->launch;
+    script->study = c->study;
+    script->dir = dir;
+    script->trial = t->id;
+    script->run = t->run;
+    script->spec = s->spec;
+    if (dt_mkdirs(dir, e) == 0) {
+        if (dt_trial_written_run(path) != t->run) /* else this run was tried before, in vain */
+            keep_old_records(dir, t->run);
+        text = dt_expand(script, e);
+    }
+    if (!text || dt_write_file(path, text, strlen(text), 0777, e) < 0) {
+        free(path);
+        path = NULL;
+    }
+    script->dir = NULL;
+    free(text);
+    free(dir);
+    return path;
+}
+
+/* ---- metrics ---- */
+
+void dt_trial_metrics(const struct dt_slurm_config *c, const struct dt_study *s,
+                      const struct dt_trial *t, struct dt_feed **feed, bool to_end,
+                      const struct dt_events *out)
+{
+    if (!*feed) {
+        char *dir = dt_trial_dir(c, t), *path = dt_xasprintf("%s/metrics.jsonl", dir);
+        *feed = dt_feed_new(path, t);
+        free(path);
+        free(dir);
+    }
+    dt_feed_read(*feed, s->spec, t, to_end, out->v, out->n);
+}
+
+char *dt_trial_note(const struct dt_feed *feed, const struct dt_records *r)
+{
+    char *read = feed ? dt_feed_note(feed) : NULL;
+    if (!r->notes)
+        return read;
+    char *both = dt_xasprintf("%s%s%s", r->notes, read ? "\n" : "", read ? read : "");
+    free(read);
+    return both;
+}
+
+/* ---- waiting ---- */
+
+bool dt_slurm_nap(int wake_fd, double seconds)
+{
+    struct pollfd wake = {wake_fd, POLLIN, 0};
+    char drained[64];
+    bool woken = poll(&wake, 1, (int)ceil(fmax(0, fmin(seconds, 3600)) * 1000)) > 0;
+    while (woken && read(wake_fd, drained, sizeof(drained)) > 0)
+        ;
+    return woken;
+}
