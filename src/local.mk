@@ -47,6 +47,8 @@ libdt_a_SOURCES += \
 
 libdt_a_SOURCES += src/serve/serve.h src/serve/protocol.c src/serve/lines.h src/serve/lines.c
 
+libdt_a_SOURCES += src/monitor/monitor.h src/monitor/usage.c
+
 libdt_a_SOURCES += src/report/report.h src/report/text.c src/report/front.c src/report/data.c src/report/record.c
 
 libdt_a_SOURCES += \

@@ -76,6 +76,7 @@ void dt_study_free(struct dt_study *s)
     for (size_t i = 0; i < s->n; i++) {
         struct dt_trial *t = &s->trials[i];
         forget_metrics(t);
+        dt_role_usages_free(&t->usage);
         free(t->x);
         free(t->why);
         free(t->text);
@@ -318,6 +319,7 @@ static void run_again(struct dt_trial *t)
     add_cost(&t->earlier, t);
     t->wait_s = t->startup_s = t->run_s = t->billing = t->nodes = NAN;
     forget_metrics(t);
+    dt_role_usages_new_run(&t->usage);
     t->state = DT_TRIAL_CREATED;
     t->status = DT_STATUS_PENDING;
     t->run++;
@@ -417,6 +419,10 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
         break;
     case DT_EVENT_METRIC:
         apply_metric(s, t, ev);
+        break;
+    case DT_EVENT_USAGE:
+        if (ev->run == t->run)
+            dt_role_usages_add(&t->usage, ev->text, ev->run, &ev->usage);
         break;
     case DT_EVENT_ASKED:
         return dt_study_apply_asked(s, ev, e);

@@ -7,6 +7,7 @@
 #define DT_TUNER_H
 
 #include "expand/expand.h"
+#include "monitor/monitor.h"
 #include "optimizer/optimizer.h"
 #include "spec/spec.h"
 #include "stopping/stopping.h"
@@ -20,6 +21,7 @@ enum dt_event_kind {
     DT_EVENT_STARTED,   /* trial, wait_s, nodes where they are known by then */
     DT_EVENT_ALLOCATED, /* trial, nodes: Slurm has told on how many the run is */
     DT_EVENT_METRIC,    /* trial, text: name, value, step, count, read; t is when the program said it */
+    DT_EVENT_USAGE,     /* trial, run, text: role, usage */
     DT_EVENT_PRUNED,    /* trial, text: why it is not worth running to its end; or ask, which is to get no trial */
     DT_EVENT_ENDED,     /* trial, run, cause, text, note, exit_code, signal, wait_s, startup_s, run_s, billing, nodes */
     DT_EVENT_STOPPING,  /* text: the reason; interrupted: unfinished trials are to be run again on resume */
@@ -72,6 +74,7 @@ struct dt_event {
     int64_t read;  /* so many bytes of the run's metrics file count by now; 0: look at an earlier or later event */
     char *note;    /* owned; what the user should know of the run's metrics, a line each */
     bool interrupted;
+    struct dt_usage usage; /* of USAGE alone; its time is t */
 };
 #define DT_EVENT(k) {.kind = (k), .wait_s = NAN, .startup_s = NAN, .run_s = NAN, .billing = NAN, .nodes = NAN, .step = NAN, .value = NAN}
 
@@ -137,6 +140,7 @@ struct dt_trial {
     size_t nmetrics;
     int64_t metrics_read; /* bytes of this run's metrics file that are in here */
     char *note;           /* what the user should know of its metrics, a line each; NULL */
+    struct dt_role_usages usage; /* what its roles use; empty where the monitor is off */
 };
 
 /* What another program has asked for. */
