@@ -7,7 +7,7 @@ libdt_a_SOURCES = \
 	src/util/pattern.h src/util/pattern.c
 
 libdt_a_SOURCES += \
-	src/space/space.h src/space/param.c src/space/constraint.c src/space/condition.c src/space/space.c \
+	src/space/space.h src/space/param.c src/space/constraint.c src/space/condition.c src/space/space.c src/space/beside.c \
 	src/space/cluster.h src/space/cluster.c
 
 libdt_a_SOURCES += \
@@ -22,7 +22,8 @@ libdt_a_SOURCES += \
 libdt_a_CFLAGS = $(AM_CFLAGS) $(MODEL_CFLAGS)
 libdt_a_SOURCES += \
 	src/model/model.h src/model/portable.h src/model/kernel.h src/model/gp.c src/model/fit.c \
-	src/model/encode.h src/model/encode.c src/model/speed.h src/model/speed.c
+	src/model/encode.h src/model/encode.c src/model/speed.h src/model/speed.c src/model/nnls.h src/model/nnls.c \
+	src/model/work.h src/model/work.c
 
 libdt_a_SOURCES += \
 	src/optimizer/optimizer.h src/optimizer/algorithms.h src/optimizer/optimizer.c src/optimizer/recommend.c \
@@ -48,6 +49,10 @@ libdt_a_SOURCES += \
 libdt_a_SOURCES += src/serve/serve.h src/serve/protocol.c src/serve/lines.h src/serve/lines.c
 
 libdt_a_SOURCES += src/monitor/monitor.h src/monitor/usage.c
+
+libdt_a_SOURCES += \
+	src/allocator/allocator.h src/allocator/allocator_private.h src/allocator/allocator.c \
+	src/allocator/thresholds.c src/allocator/gain.c src/allocator/save.c
 
 libdt_a_SOURCES += src/report/report.h src/report/text.c src/report/front.c src/report/data.c src/report/record.c
 
