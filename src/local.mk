@@ -16,7 +16,7 @@ libdt_a_SOURCES += \
 
 libdt_a_SOURCES += \
 	src/spec/spec.h src/spec/spec_private.h src/spec/spec.c src/spec/reader.c src/spec/domain.c \
-	src/spec/metrics.c src/spec/merge.c
+	src/spec/metrics.c src/spec/reallocate.c src/spec/merge.c
 
 # The same bits on every machine: no fused multiply-add; the loops of the model are worth vectorizing.
 libdt_a_CFLAGS = $(AM_CFLAGS) $(MODEL_CFLAGS)
@@ -34,7 +34,7 @@ libdt_a_SOURCES += \
 	src/stopping/stopping.h src/stopping/stopping.c src/stopping/prune.h src/stopping/prune.c
 
 libdt_a_SOURCES += \
-	src/tuner/tuner.h src/tuner/event.c src/tuner/study.c src/tuner/series.c src/tuner/ask.c src/tuner/decide.c src/tuner/early.c src/tuner/journal.c \
+	src/tuner/tuner.h src/tuner/event.c src/tuner/study.c src/tuner/series.c src/tuner/ask.c src/tuner/decide.c src/tuner/early.c src/tuner/reallocate.c src/tuner/journal.c \
 	src/tuner/run.c src/tuner/setup.h src/tuner/setup.c
 
 libdt_a_SOURCES += \

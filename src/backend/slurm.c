@@ -23,6 +23,7 @@
 #define AGAIN                                                                                      \
     2.0 /* pause before a cancellation is asked for again, or a run that still ends is looked at   \
          */
+#define QUIET 2.0 /* a checkpoint is whole when nothing was written for so long */
 #define SWEEPS                                                                                     \
     15             /* how often the last look for what is left is repeated while slurmctld is away \
                     */
@@ -35,6 +36,9 @@ struct watch {
     bool started;
     double billing, nodes;
     double cancel_due; /* when its end is to be asked for again; 0 */
+    double ask_due;    /* when it is to be asked for a checkpoint, as it was not heard yet; 0 */
+    double checkpoint; /* the newest one's time when it was asked, and since; -INFINITY */
+    double newer_since; /* when that changed last; 0: it did not */
     double over_since; /* when Slurm first said it was over, or the record appeared; 0 */
 };
 
@@ -174,6 +178,7 @@ static void watch_new(struct slurm *b, const struct dt_trial *t)
                                         .run = t->run,
                                         .billing = NAN,
                                         .nodes = NAN,
+                                        .checkpoint = -INFINITY,
                                         .started = t->state == DT_TRIAL_STARTED};
 }
 
@@ -263,6 +268,54 @@ static int cancel(void *arg, const struct dt_trial *t, struct dt_error *e)
     if (t->job && dt_slurm_cancel(t->job, NULL) < 0)
         watch_of(b, t)->cancel_due = dt_monotonic() + AGAIN;
     return 0;
+}
+
+/* ---- checkpoints ---- */
+
+/* The tasks are signalled, or the script where it started none: a shell that waits for them would die of it. */
+static void ask(struct slurm *b, const struct dt_study *s, const struct dt_trial *t, struct watch *w)
+{
+    char *dir = trial_dir(b, t);
+    bool heard = dt_slurm_signal(t->job, s->spec->checkpoint.signal, !dt_records_launched(dir), NULL) == 0;
+    w->ask_due = heard ? 0 : dt_monotonic() + AGAIN;
+    free(dir);
+}
+
+static int checkpoint(void *arg, const struct dt_study *s, const struct dt_trial *t, struct dt_error *e)
+{
+    struct slurm *b = arg;
+    struct watch *w = watch_of(b, t);
+    char *dir = trial_dir(b, t);
+    (void)e; /* what slurmctld does not take now is sent again while waiting */
+    w->checkpoint = dt_records_checkpoint(dir);
+    w->newer_since = 0;
+    free(dir);
+    ask(b, s, t, w);
+    b->tick = TICK_MIN;
+    return 0;
+}
+
+/* Whether there is a newer one than when it was asked, and whole: nothing was written for a while, or
+ * the run has ended. */
+static bool has_checkpoint(const char *dir, struct watch *w, bool ended)
+{
+    double newest = dt_records_checkpoint(dir);
+    if (newest > w->checkpoint) {
+        w->checkpoint = newest;
+        w->newer_since = dt_monotonic();
+    }
+    return w->newer_since > 0 && (ended || dt_monotonic() - w->newer_since >= QUIET);
+}
+
+static void look_for_checkpoint(struct slurm *b, const struct dt_study *s, const struct dt_trial *t,
+                                struct watch *w, const char *dir, bool ended, const struct events *out)
+{
+    if (!t->move.asking || t->move.checkpointed)
+        return;
+    if (!ended && w->ask_due > 0 && dt_monotonic() >= w->ask_due)
+        ask(b, s, t, w);
+    if (has_checkpoint(dir, w, ended))
+        add_event(out, DT_EVENT_CHECKPOINTED, t, dt_now());
 }
 
 /* ---- watching ---- */
@@ -394,7 +447,6 @@ static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_t
     size_t before = *out->n;
     char *dir = trial_dir(b, t);
     dt_records_read(dir, &r);
-    free(dir);
     if (job) {
         w->billing = job->billing;
         w->nodes = job->state == JOB_PENDING ? NAN : job->nodes;
@@ -415,7 +467,9 @@ static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_t
     }
     if (w->started)
         read_metrics(b, s, t, w, r.ended, out);
-    if (is_final(w, t, &r, job, jobs != NULL)) {
+    bool final = is_final(w, t, &r, job, jobs != NULL);
+    look_for_checkpoint(b, s, t, w, dir, final, out);
+    if (final) {
         if (!w->started || !r.ended)
             read_metrics(b, s, t, w, true, out);
         if (job && job->never)
@@ -427,6 +481,7 @@ static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_t
         b->next_poll = fmin(b->next_poll, dt_monotonic() + 0.1);
     }
     dt_records_free(&r);
+    free(dir);
     return *out->n > before;
 }
 
@@ -527,7 +582,7 @@ static void destroy(void *arg)
     free(b);
 }
 
-static const struct dt_backend_ops ops = {"slurm",  now,  submit, cancel,
+static const struct dt_backend_ops ops = {"slurm",  now,  submit, cancel, checkpoint,
                                           wait_for, find, sweep,  destroy};
 
 struct dt_backend *dt_backend_slurm(const struct dt_slurm_config *config)

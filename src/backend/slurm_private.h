@@ -29,6 +29,9 @@ const struct dt_slurm_job *dt_slurm_jobs_find(const struct dt_slurm_jobs *jobs, 
 /* Like scancel. A job that is already gone is no error. */
 int dt_slurm_cancel(uint32_t job, struct dt_error *e);
 
+/* Like scancel --signal: the steps of the job get it, or with `script` the batch script alone. */
+int dt_slurm_signal(uint32_t job, int signal, bool script, struct dt_error *e);
+
 /* The files a trial's run leaves in its folder (records.c). */
 struct dt_records {
     bool started, ended;
@@ -41,6 +44,11 @@ struct dt_records {
 };
 void dt_records_read(const char *dir, struct dt_records *r);
 void dt_records_free(struct dt_records *r);
+/* Whether the run has started roles. */
+bool dt_records_launched(const char *dir);
+/* When the newest file in the trial's checkpoint folder was last written, by the file system's clock; -INFINITY where
+ * there is none. */
+double dt_records_checkpoint(const char *dir);
 /* The job that the run says it is; 0 where it has not begun. */
 uint32_t dt_records_job(const char *dir);
 /* ---- metrics.c: what a run reports ----

@@ -1,6 +1,7 @@
 #include "spec/spec_private.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,8 +124,8 @@ static int parse_algorithm(struct dt_spec *s, const struct dt_place *p, struct j
                         near ? near : "grid");
 }
 
-static int get_number(const struct dt_place *p, struct json_object *o, const char *key,
-                      const char *word, double *x, struct dt_error *e)
+int dt_spec_get_number(const struct dt_place *p, struct json_object *o, const char *key,
+                       const char *word, double *x, struct dt_error *e)
 {
     struct dt_place q = dt_spec_under(p, key);
     struct json_object *v = dt_json_get(o, key);
@@ -148,9 +149,9 @@ static int parse_early_stop(struct dt_spec *s, const struct dt_place *top,
     if (!o)
         return 0;
     if (!brief && (dt_spec_check_keys(&p, o, keys, COUNT(keys), e) < 0 ||
-                   get_number(&p, o, "min_step", "a number of steps", &r->min_step, e) < 0 ||
-                   get_number(&p, o, "max_step", "a number of steps", &r->max_step, e) < 0 ||
-                   get_number(&p, o, "reduction", "a number", &r->reduction, e) < 0 ||
+                   dt_spec_get_number(&p, o, "min_step", "a number of steps", &r->min_step, e) < 0 ||
+                   dt_spec_get_number(&p, o, "max_step", "a number of steps", &r->max_step, e) < 0 ||
+                   dt_spec_get_number(&p, o, "reduction", "a number", &r->reduction, e) < 0 ||
                    dt_spec_get_size(&p, o, "startup", 1, &r->startup, e) < 0))
         return -1;
     const char *rule = brief ? json_object_get_string(o) : dt_json_str(o, "rule", "");
@@ -194,8 +195,8 @@ static int parse_search(struct dt_spec *s, const struct dt_place *top, struct js
         dt_spec_get_size(&p, o, "max_failures", 1, &s->max_failures, e) < 0 ||
         dt_spec_get_size(&p, o, "parallel", 1, &s->parallel, e) < 0 ||
         dt_spec_get_size(&p, o, "grid_levels", 2, &s->grid_levels, e) < 0 ||
-        get_number(&p, o, "min_improve", "a number of per cent", &improve, e) < 0 ||
-        get_number(&p, o, "max_node_hours", "a number of hours", &s->max_node_hours, e) < 0 ||
+        dt_spec_get_number(&p, o, "min_improve", "a number of per cent", &improve, e) < 0 ||
+        dt_spec_get_number(&p, o, "max_node_hours", "a number of hours", &s->max_node_hours, e) < 0 ||
         parse_early_stop(s, &p, o, e) < 0 || parse_deadline(s, &p, o, e) < 0)
         return -1;
     s->seed = seed;
@@ -351,7 +352,7 @@ static int parse_all(struct dt_spec *s, const struct dt_place *top, struct dt_er
     static const char *const keys[] = {"version",    "dt",        "hyperparameters", "constraints",
                                        "candidates", "objective", "target",          "quality",
                                        "search",     "metrics",   "layout",          "replay",
-                                       "history"};
+                                       "history",    "reallocate", "checkpoint"};
     struct json_object *json = s->json;
     struct dt_place q = dt_spec_under(top, "version");
     if (dt_spec_check_keys(top, json, keys, COUNT(keys), e) < 0)
@@ -370,7 +371,9 @@ static int parse_all(struct dt_spec *s, const struct dt_place *top, struct dt_er
         dt_spec_parse_metrics(s, top, dt_json_get(json, "metrics"), e) < 0 ||
         parse_layout(s, top, json, e) < 0 ||
         parse_replay(s, top, dt_json_get(json, "replay"), e) < 0 ||
-        parse_history(s, top, dt_json_get(json, "history"), e) < 0)
+        parse_history(s, top, dt_json_get(json, "history"), e) < 0 ||
+        dt_spec_parse_reallocate(s, top, dt_json_get(json, "reallocate"), e) < 0 ||
+        dt_spec_parse_checkpoint(s, top, dt_json_get(json, "checkpoint"), e) < 0)
         return -1;
     s->constraints_place = place_of(top, "constraints");
     s->candidates_place = place_of(top, "candidates");
@@ -394,6 +397,9 @@ struct dt_spec *dt_spec_parse(struct json_object *json, const char *text, const 
     s->min_improve = 0.02;
     s->deadline = s->max_node_hours = INFINITY;
     s->repeats = 8;
+    s->reallocate = (struct dt_reallocate){
+        .allocator = DT_ALLOCATOR_INIT, .most = 3, .cooldown = 300};
+    s->checkpoint = (struct dt_checkpoint){.signal = SIGUSR1, .grace = 60, .exit_code = 143};
     s->pruner = (struct dt_pruner){.reduction = 3, .startup = 5};
     if (parse_all(s, &top, e) < 0) {
         dt_spec_free(s);
