@@ -40,7 +40,7 @@ libdt_a_SOURCES += \
 libdt_a_SOURCES += \
 	src/backend/backend.h src/backend/slurm_private.h src/backend/slurm.c src/backend/slurm_jobs.c \
 	src/backend/slurm_cluster.c src/backend/slurm_submit.c src/backend/records.c \
-	src/backend/metrics.c src/backend/replay.c
+	src/backend/metrics.c src/backend/usage.c src/backend/replay.c
 
 libdt_a_SOURCES += \
 	src/history/history.h src/history/workload.c src/history/history.c src/history/apply.c \
@@ -48,13 +48,14 @@ libdt_a_SOURCES += \
 
 libdt_a_SOURCES += src/serve/serve.h src/serve/protocol.c src/serve/lines.h src/serve/lines.c
 
-libdt_a_SOURCES += src/monitor/monitor.h src/monitor/usage.c
+libdt_a_SOURCES += src/monitor/monitor.h src/monitor/usage.c src/monitor/proc.c \
+	src/monitor/cgroup.c src/monitor/gpu.c src/monitor/sampler.c src/monitor/gather.c
 
 libdt_a_SOURCES += \
 	src/allocator/allocator.h src/allocator/allocator_private.h src/allocator/allocator.c \
 	src/allocator/thresholds.c src/allocator/gain.c src/allocator/save.c
 
-libdt_a_SOURCES += src/report/report.h src/report/text.c src/report/front.c src/report/data.c src/report/record.c
+libdt_a_SOURCES += src/report/report.h src/report/text.c src/report/front.c src/report/data.c src/report/record.c src/report/usage.c
 
 libdt_a_SOURCES += \
 	src/spec/submission.h src/spec/submission_private.h src/spec/submission.c \

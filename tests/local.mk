@@ -15,6 +15,7 @@ UNIT_TESTS = \
 	tests/unit/test_monitor
 LDADD = $(LIBDT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_job_submit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/plugin
+tests_unit_test_monitor_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_NVML='"$(abs_top_builddir)/tests/unit/.libs/fake_nvml.so"'
 
 # In order: what a later one builds on is tested by an earlier one. make check CLUSTER_TESTS= leaves them out.
 CLUSTER_TESTS = \
@@ -22,10 +23,13 @@ CLUSTER_TESTS = \
 	tests/cluster/04-launch.bats tests/cluster/05-sbatch-parity.bats tests/cluster/06-refusals.bats \
 	tests/cluster/07-expand.bats tests/cluster/08-options.bats tests/cluster/09-lifecycle.bats \
 	tests/cluster/10-metrics.bats tests/cluster/11-history.bats tests/cluster/12-serve.bats \
-	tests/cluster/13-loops.bats
+	tests/cluster/13-loops.bats tests/cluster/16-monitor.bats
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)
+check_LTLIBRARIES = tests/unit/fake_nvml.la
+tests_unit_fake_nvml_la_SOURCES = tests/unit/fake_nvml.c
+tests_unit_fake_nvml_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 TESTS += $(UNIT_TESTS)
 endif
 if HAVE_BATS

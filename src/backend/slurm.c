@@ -33,6 +33,7 @@
 struct watch {
     int trial, run;
     struct dt_feed *feed; /* its metrics; NULL: not looked at yet */
+    struct dt_usage_feed *usage; /* the same of what it uses */
     bool started;
     double billing, nodes;
     double cancel_due; /* when its end is to be asked for again; 0 */
@@ -332,6 +333,20 @@ static void read_metrics(const struct slurm *b, const struct dt_study *s, const 
     dt_feed_read(w->feed, s->spec, t, to_end, out->v, out->n);
 }
 
+static void read_usage(const struct slurm *b, const struct dt_study *s, const struct dt_trial *t,
+                       struct watch *w, bool to_end, const struct events *out)
+{
+    if (!(s->spec->monitor_period > 0))
+        return;
+    if (!w->usage) {
+        char *dir = trial_dir(b, t), *samples = dt_xasprintf("%s/usage/%d", dir, t->run);
+        w->usage = dt_usage_feed_new(samples, s->spec->monitor_period, t);
+        free(samples);
+        free(dir);
+    }
+    dt_usage_feed_read(w->usage, t, to_end, out->v, out->n);
+}
+
 /* What the user should know of the run's metrics, of how they were found and how read. */
 static char *metrics_note(const struct watch *w, const struct dt_records *r)
 {
@@ -437,7 +452,7 @@ static const struct dt_slurm_job *find_in(const struct slurm *b, const struct dt
 }
 
 /* Everything that can be said of one trial now. `jobs` is NULL where Slurm was not asked. True when
- * there was news. */
+ * there was news: what it uses is none, for it comes as long as it runs, and says nothing of Slurm. */
 static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_trial *t,
                     const struct dt_slurm_jobs *jobs, const struct events *out)
 {
@@ -467,8 +482,12 @@ static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_t
     }
     if (w->started)
         read_metrics(b, s, t, w, r.ended, out);
-    bool final = is_final(w, t, &r, job, jobs != NULL);
+    bool news = *out->n > before, final = is_final(w, t, &r, job, jobs != NULL);
+    if (w->started || final)
+        read_usage(b, s, t, w, r.ended || final, out);
+    size_t told = *out->n;
     look_for_checkpoint(b, s, t, w, dir, final, out);
+    news |= *out->n > told;
     if (final) {
         if (!w->started || !r.ended)
             read_metrics(b, s, t, w, true, out);
@@ -476,13 +495,16 @@ static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_t
             dt_slurm_cancel(t->job, NULL);
         emit_end(b, t, w, &r, job, out);
         dt_feed_free(w->feed);
+        dt_usage_feed_free(w->usage);
         w->feed = NULL;
+        w->usage = NULL;
+        news = true;
     } else if (w->over_since > 0) {
         b->next_poll = fmin(b->next_poll, dt_monotonic() + 0.1);
     }
     dt_records_free(&r);
     free(dir);
-    return *out->n > before;
+    return news;
 }
 
 static bool look(struct slurm *b, const struct dt_study *s, const struct events *out)
@@ -519,6 +541,7 @@ static int wait_for(void *arg, const struct dt_study *s, double until, struct dt
 {
     struct slurm *b = arg;
     struct events out = {events, n};
+    size_t before = *n;
     bool woken = false;
     (void)e;
     for (;;) {
@@ -526,10 +549,9 @@ static int wait_for(void *arg, const struct dt_study *s, double until, struct dt
             b->tick = TICK_MIN;
             b->poll_pause = POLL_MIN;
             b->next_poll = fmin(b->next_poll, dt_monotonic() + POLL_MIN);
-            return 0;
         }
         double left = until - dt_now();
-        if (woken || left <= 0)
+        if (*n > before || woken || left <= 0)
             return 0;
         woken = nap(b, fmax(TICK_LEAST, fmin(fmin(b->tick, left), b->next_poll - dt_monotonic())));
         b->tick = fmin(b->tick * 1.3, TICK_MAX);
@@ -576,8 +598,10 @@ static int sweep(void *arg, struct dt_error *e)
 static void destroy(void *arg)
 {
     struct slurm *b = arg;
-    for (size_t i = 0; i < b->n; i++)
+    for (size_t i = 0; i < b->n; i++) {
         dt_feed_free(b->watches[i].feed);
+        dt_usage_feed_free(b->watches[i].usage);
+    }
     free(b->watches);
     free(b);
 }

@@ -75,4 +75,17 @@ void dt_feed_read(struct dt_feed *f, const struct dt_spec *spec, const struct dt
 char *dt_feed_note(const struct dt_feed *f);
 void dt_feed_free(struct dt_feed *f);
 
+/* ---- usage.c: what a run's samplers tell ----
+ *
+ * A folder with a file of JSON lines for each node; see monitor.h. A look costs a bounded time, however much is there. */
+
+struct dt_usage_feed;
+/* Goes on after what the trial's journaled usage tells. `period`: of the samples, in seconds. */
+struct dt_usage_feed *dt_usage_feed_new(const char *dir, double period, const struct dt_trial *t);
+/* Appends USAGE events for what was added since, looking twice a period. `to_end`: the run has ended, and all counts that
+ * is there. */
+void dt_usage_feed_read(struct dt_usage_feed *f, const struct dt_trial *t, bool to_end, struct dt_event **events,
+                        size_t *n);
+void dt_usage_feed_free(struct dt_usage_feed *f);
+
 #endif

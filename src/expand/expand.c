@@ -319,6 +319,20 @@ static struct json_object *metrics_json(const struct dt_spec *spec)
     return o;
 }
 
+/* What the tasks' samplers need to know. */
+static struct json_object *monitor_json(const struct dt_trial_script *t)
+{
+    struct json_object *o = json_object_new_object(), *mem = json_object_new_object();
+    json_object_object_add(o, "period_s", dt_json_number(t->spec->monitor_period));
+    for (int r = 0; r < DT_ROLES; r++) {
+        uint64_t mib = dt_role_mem(t->shape, t->job, r);
+        if (t->shape->roles[r].count && mib)
+            json_object_object_add(mem, dt_role_names[r], json_object_new_int64((int64_t)mib));
+    }
+    json_object_object_add(o, "mem_mib", mem);
+    return o;
+}
+
 /* What dt-launch needs to know; see launch.h. */
 static char *plan_text(const struct dt_trial_script *t)
 {
@@ -350,6 +364,8 @@ static char *plan_text(const struct dt_trial_script *t)
     }
     if (t->spec && t->spec->patterns.n)
         json_object_object_add(o, "metrics", metrics_json(t->spec));
+    if (t->study && t->spec && t->spec->monitor_period > 0)
+        json_object_object_add(o, "monitor", monitor_json(t));
     json_object_object_add(o, "params", params);
     json_object_object_add(o, "config", config);
     char *text = dt_json_text(o);

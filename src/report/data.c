@@ -55,6 +55,8 @@ static struct json_object *trial_json(const struct dt_study *s, const struct dt_
     for (size_t i = 0; i < t->nmetrics; i++)
         add_number(metrics, t->metrics[i].name, t->metrics[i].last);
     json_object_object_add(o, "metrics", metrics);
+    if (t->usage.n)
+        json_object_object_add(o, "usage", dt_report_usage_json(t));
     if (t->text)
         json_object_object_add(o, "text", json_object_new_string(t->text));
     if (t->note)

@@ -413,6 +413,7 @@ void dt_report_final(FILE *f, const struct dt_study *s, const char *best_sh)
     if (best) {
         print_top(f, s);
         print_front(f, s);
+        dt_report_usage(f, s);
         fputc('\n', f);
         if (!s->external)
             print_gain(f, s);

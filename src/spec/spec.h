@@ -86,6 +86,8 @@ struct dt_spec {
     struct dt_strv pattern_names, patterns;
     char *step; /* the metric that says how far a trial is; NULL: epoch, or else step */
 
+    double monitor_period; /* seconds between samples of what running trials use; 0: none are taken */
+
     bool no_history; /* it neither learns from earlier studies nor leaves a record for later ones */
     struct dt_strv history_from; /* the studies to learn from; empty: those of the same workload */
     char *history_key; /* stands for the program; NULL: the script does */
