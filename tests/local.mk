@@ -9,7 +9,7 @@ AM_TESTS_ENVIRONMENT = DT_BUILD='$(abs_top_builddir)'; export DT_BUILD;
 # A program a part, its source of the same name. All of the library is linked but where a test includes what it tests.
 UNIT_TESTS = \
 	tests/unit/test_util tests/unit/test_submission tests/unit/test_spec tests/unit/test_space \
-	tests/unit/test_expand tests/unit/test_gp tests/unit/test_bayes tests/unit/test_warm tests/unit/test_optimizer tests/unit/test_stopping tests/unit/test_prune tests/unit/test_study tests/unit/test_metrics \
+	tests/unit/test_expand tests/unit/test_gp tests/unit/test_bayes tests/unit/test_warm tests/unit/test_optimizer tests/unit/test_stopping tests/unit/test_prune tests/unit/test_reallocate tests/unit/test_study tests/unit/test_metrics \
 	tests/unit/test_journal tests/unit/test_replay tests/unit/test_simulate tests/unit/test_launch \
 	tests/unit/test_carrier tests/unit/test_job_submit tests/unit/test_history tests/unit/test_serve \
 	tests/unit/test_monitor
