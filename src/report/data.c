@@ -92,11 +92,10 @@ static struct json_object *front_json(const struct dt_study *s)
     return list;
 }
 
-static double gain(const struct dt_study *s, const struct dt_trial *base,
-                   const struct dt_trial *best)
+static double gain(const struct dt_study *s, const struct dt_trial *best)
 {
     int n;
-    double before = base ? dt_study_mean(s, base, &n) : NAN,
+    double before = dt_study_before(s),
            now = best ? dt_study_mean(s, best, &n) : NAN;
     return s->spec->maximize ? now / before : before / now;
 }
@@ -126,7 +125,7 @@ struct json_object *dt_report_json(const struct dt_study *s, const char *name)
                            s->stop_reason ? json_object_new_string(s->stop_reason) : NULL);
     json_object_object_add(o, "best", best ? standing_json(s, best) : NULL);
     json_object_object_add(o, "submitted", base ? standing_json(s, base) : NULL);
-    add_number(o, "gain", gain(s, base, best));
+    add_number(o, "gain", gain(s, best));
     json_object_object_add(o, "front", front_json(s));
     json_object_object_add(o, "cost", cost);
     json_object_object_add(o, "trials", trials);

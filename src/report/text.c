@@ -293,10 +293,9 @@ static void print_top(FILE *f, const struct dt_study *s)
 static void print_gain(FILE *f, const struct dt_study *s)
 {
     const struct dt_trial *best = dt_study_best(s), *base = dt_study_baseline(s);
-    int nbase = 0, nbest;
-    double before = base ? dt_study_mean(s, base, &nbase) : NAN,
-           now = dt_study_mean(s, best, &nbest);
-    if (!nbase) {
+    int nbest;
+    double before = dt_study_before(s), now = dt_study_mean(s, best, &nbest);
+    if (isnan(before)) {
         fprintf(f, "gain: unknown, the job as submitted did not end well\n");
         return;
     }

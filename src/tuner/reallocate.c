@@ -153,13 +153,12 @@ static double checkpoint_cost(const struct dt_study *s)
     return most;
 }
 
-/* The job as submitted is what all else is compared with, a repetition is a measurement: both are left alone. So is a
- * trial for some time after a restart, and one that promises too little. */
+/* A repetition is a measurement, and left alone. So is a trial for some time after a restart, and one that promises too
+ * little. */
 static bool may_move(const struct dt_study *s, const struct dt_trial *t, double now)
 {
     bool known = t->state == DT_TRIAL_STARTED && !t->again && !t->pruned && !t->cancelling &&
-                 !t->move.x && isnan(t->t_target) && dt_study_baseline(s) != t &&
-                 t->moves < s->spec->reallocate.most;
+                 !t->move.x && isnan(t->t_target) && t->moves < s->spec->reallocate.most;
     for (size_t i = 0; known && i < s->space->n; i++)
         known = !isnan(t->x[i]) || !dt_space_active(s->space, t->x, i);
     return known && (t->moves == 0 || now - t->t_started >= s->spec->reallocate.cooldown);

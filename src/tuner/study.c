@@ -603,5 +603,16 @@ double dt_study_elapsed(const struct dt_study *s)
 
 const struct dt_trial *dt_study_baseline(const struct dt_study *s)
 {
-    return s->submitted && s->n && !s->external ? &s->trials[0] : NULL;
+    bool tried = s->submitted && s->n && !s->external;
+    return tried && dt_config_equal(s->trials[0].x, s->submitted, s->space->n) ? &s->trials[0] : NULL;
+}
+
+double dt_study_before(const struct dt_study *s)
+{
+    const struct dt_trial *base = dt_study_baseline(s);
+    int n;
+    if (base)
+        return dt_study_mean(s, base, &n);
+    bool moved = s->submitted && s->n && !s->external && s->trials[0].nparts;
+    return moved ? dt_trial_worth(s, &s->trials[0], &s->trials[0].parts[0]) : NAN;
 }

@@ -301,9 +301,11 @@ struct dt_context dt_study_context(const struct dt_study *s, struct dt_observati
 /* The share of the node-hours, or else of the time, that is left; 0 where neither is limited. */
 double dt_study_budget_left(const struct dt_study *s, double now);
 /* The (first) trial of the configuration to recommend, or NULL while none succeeded; the job as submitted, or NULL where it
- * is not tried. */
+ * is not tried, or was re-allocated. */
 const struct dt_trial *dt_study_best(const struct dt_study *s);
 const struct dt_trial *dt_study_baseline(const struct dt_study *s);
+/* What the job as submitted is worth, where it is known: where it was re-allocated, by its speed until then. */
+double dt_study_before(const struct dt_study *s);
 /* The configuration to run from now on, in x (space->n values): the best, or where quality and speed are searched for
  * side by side its hyperparameters with the fastest DT configuration. False where no trial succeeded. */
 bool dt_study_pair(const struct dt_study *s, double *x);
