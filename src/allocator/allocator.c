@@ -12,8 +12,9 @@ const char *const dt_load_words[] = {"unknown", "idle", "partly busy", "saturate
 
 static double busy(const struct dt_usage *u)
 {
-    return fmax(u->mean[DT_RESOURCE_CPU],
-                u->mean[DT_RESOURCE_GPU]); /* the other where one is NaN */
+    double x =
+        fmax(u->mean[DT_RESOURCE_CPU], u->mean[DT_RESOURCE_GPU]); /* where one is known, it */
+    return x > 1 ? 1 : x;
 }
 
 static double memory(const struct dt_usage *u)
@@ -23,11 +24,12 @@ static double memory(const struct dt_usage *u)
 
 /* The mean level of the last samples, at least `least` of them; NaN where there are fewer, or one
  * is not on the side of the limit that is asked for. */
-static double level_of_last(const struct dt_role_usage *r, double (*level)(const struct dt_usage *),
-                            size_t least, double from, double below)
+static double level_of_last(const struct dt_role_usage *r, double since,
+                            double (*level)(const struct dt_usage *), size_t least, double from,
+                            double below)
 {
     double sum = 0, n = 0;
-    for (size_t i = r->n; i > 0 && n < (double)least; i--) {
+    for (size_t i = r->n; i > 0 && n < (double)least && r->recent[i - 1].t >= since; i--) {
         double x = level(&r->recent[i - 1]), weight = (double)r->recent[i - 1].n;
         if (!(x >= from && x < below))
             return NAN;
@@ -37,24 +39,24 @@ static double level_of_last(const struct dt_role_usage *r, double (*level)(const
     return n >= (double)least ? sum / n : NAN;
 }
 
-static struct dt_role_load load_of(const struct dt_allocator *a, const struct dt_role_usages *all,
+static struct dt_role_load load_of(const struct dt_allocator *a, const struct dt_running *t,
                                    const char *role)
 {
-    const struct dt_role_usage *r = all ? dt_role_usages_find(all, role) : NULL;
+    const struct dt_role_usage *r = t->usage ? dt_role_usages_find(t->usage, role) : NULL;
     double x;
     if (!r)
         return (struct dt_role_load){DT_LOAD_UNKNOWN, NAN};
-    x = level_of_last(r, busy, a->high_samples, a->high, INFINITY);
+    x = level_of_last(r, t->since, busy, a->high_samples, a->high, INFINITY);
     if (!isnan(x))
-        return (struct dt_role_load){DT_LOAD_SATURATED, fmin(x, 1)};
-    x = level_of_last(r, busy, a->low_samples, 0, a->low);
+        return (struct dt_role_load){DT_LOAD_SATURATED, x};
+    x = level_of_last(r, t->since, busy, a->low_samples, 0, a->low);
     if (!isnan(x))
         return (struct dt_role_load){DT_LOAD_IDLE, x};
-    x = level_of_last(r, busy, a->low_samples, 0, INFINITY);
+    x = level_of_last(r, t->since, busy, a->low_samples, 0, INFINITY);
     if (!isnan(x)) /* neither all along */
-        return (struct dt_role_load){DT_LOAD_PARTLY, fmin(x, 1)};
-    x = level_of_last(r, busy, a->high_samples, 0, INFINITY);
-    return (struct dt_role_load){DT_LOAD_UNKNOWN, fmin(x, 1)};
+        return (struct dt_role_load){DT_LOAD_PARTLY, x};
+    x = level_of_last(r, t->since, busy, a->high_samples, 0, INFINITY);
+    return (struct dt_role_load){DT_LOAD_UNKNOWN, x};
 }
 
 struct dt_role_load dt_load_of_level(const struct dt_allocator *a, double level)
@@ -86,6 +88,11 @@ char *dt_loads_text(struct dt_role_load ps, struct dt_role_load worker)
 }
 
 /* ---- one trial ---- */
+
+bool dt_case_alike(double from, double to)
+{
+    return isnan(from) || from == to;
+}
 
 bool dt_case_visited(const struct dt_case *c, const double *x)
 {
@@ -128,7 +135,7 @@ static const double *next_larger(const struct dt_case *c, size_t i)
         const double *row = c->rows + k * c->s->n;
         bool alone = row[i] > x[i] && (!best || row[i] < best[i]);
         for (size_t j = 0; j < c->s->n && alone; j++)
-            alone = j == i || dt_config_equal(row + j, x + j, 1);
+            alone = j == i || dt_case_alike(x[j], row[j]);
         best = alone ? row : best;
     }
     return best;
@@ -141,7 +148,8 @@ static struct dt_wish more_memory(const struct dt_case *c, const char *role)
     char *name = dt_xasprintf("%s_mem", role);
     int i = dt_space_index(c->s, name);
     free(name);
-    double level = r ? level_of_last(r, memory, c->a->high_samples, c->a->high, INFINITY) : NAN;
+    double level =
+        r ? level_of_last(r, -INFINITY, memory, c->a->high_samples, c->a->high, INFINITY) : NAN;
     const double *x = isnan(level) || i < 0 ? NULL : next_larger(c, (size_t)i);
     if (!x)
         return (struct dt_wish){0};
@@ -159,8 +167,8 @@ static struct dt_wish examine(struct dt_case *c)
         return w;
     if (c->a->rule == DT_ALLOCATE_SAVE)
         return dt_rule_save(c);
-    c->ps = load_of(c->a, c->t->usage, "ps");
-    c->worker = load_of(c->a, c->t->usage, "worker");
+    c->ps = load_of(c->a, c->t, "ps");
+    c->worker = load_of(c->a, c->t, "worker");
     if (c->ps.load != DT_LOAD_SATURATED && c->worker.load == DT_LOAD_UNKNOWN)
         return w; /* too little is known */
     return c->a->rule == DT_ALLOCATE_MODEL ? dt_rule_model(c) : dt_rule_thresholds(c);

@@ -16,6 +16,7 @@ struct dt_stretch {
 /* A running trial. All of it is borrowed. */
 struct dt_running {
     const struct dt_role_usages *usage; /* what is recent there is of the present configuration */
+    double since; /* samples until then are of its start-up and do not count; seconds since the epoch */
     const struct dt_stretch *stretches; /* in order; the last is the present one, at least that is there */
     size_t n;
     const struct dt_stretch *others; /* of other trials with its hyperparameters */

@@ -28,6 +28,8 @@ struct dt_case {
 struct dt_role_load dt_load_of_level(const struct dt_allocator *a, double level);
 /* "ps saturated (97 %), workers wait (41 %)". Caller frees. */
 char *dt_loads_text(struct dt_role_load ps, struct dt_role_load worker);
+/* Whether a value is as it was. What is as the user's script has it, is alike to all: nobody knows what it is. */
+bool dt_case_alike(double from, double to);
 /* Whether the trial was on x already. */
 bool dt_case_visited(const struct dt_case *c, const double *x);
 /* Whether saving so many seconds a step is worth a restart, by what is left to do; where so, *why (caller frees) has the

@@ -102,7 +102,7 @@ static double distance(const struct dt_case *c, const double *from, const struct
             k++;
         double f = k < MOVED ? m->factor[k] : 0;
         if (!(f > 0)) {
-            d = dt_config_equal(row + i, from + i, 1) ? d : INFINITY;
+            d = dt_case_alike(from[i], row[i]) ? d : INFINITY;
             continue;
         }
         known[k] = true;

@@ -103,7 +103,7 @@ static void print_parts(FILE *f, const struct dt_study *s, const struct dt_trial
         double worth = dt_trial_worth(s, t, p);
         fprintf(f, "       | run %d on %s", p->run, config);
         if (isfinite(p->from))
-            fprintf(f, ": %.5g to %.5g", p->from, p->to);
+            fprintf(f, ": %.5g to %.5g by its own count", p->from, p->to);
         if (isfinite(p->pace))
             fprintf(f, ", %.4g s a step", p->pace);
         if (isfinite(worth)) {

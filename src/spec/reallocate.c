@@ -26,7 +26,7 @@ static int parse_rule(struct dt_allocator *a, const struct dt_place *p, const ch
 int dt_spec_parse_reallocate(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
                              struct dt_error *e)
 {
-    static const char *const keys[] = {"rule",        "high",          "low",       "high_samples",
+    static const char *const keys[] = {"rule",        "high",          "low",        "high_samples",
                                        "low_samples", "max_per_trial", "cooldown_s", "work"};
     struct dt_place p = dt_spec_under(top, "reallocate"), q = dt_spec_under(&p, "rule");
     struct dt_reallocate *r = &s->reallocate;
@@ -47,7 +47,8 @@ int dt_spec_parse_reallocate(struct dt_spec *s, const struct dt_place *top, stru
         parse_rule(a, &q, dt_json_str(o, "rule", "model"), e) < 0)
         return -1;
     if (!(low >= 0 && low < high && high <= 100))
-        return dt_spec_fail(&p, e, "\"low\" must be below \"high\", both between 0 and 100 per cent");
+        return dt_spec_fail(&p, e,
+                            "\"low\" must be below \"high\", both between 0 and 100 per cent");
     if (a->high_samples > DT_USAGE_WINDOW || a->low_samples > DT_USAGE_WINDOW)
         return dt_spec_fail(&p, e, "no more than %d samples are looked at", DT_USAGE_WINDOW);
     if (!(r->cooldown >= 0) || !(r->work >= 0))
@@ -72,8 +73,9 @@ static int parse_signal(struct dt_checkpoint *c, const struct dt_place *p, struc
             found = i;
     int rc = !name || found >= 0
                  ? 0
-                 : dt_spec_fail(&q, e, "\"%s\" is not a signal for this; there are USR1, USR2, TERM, "
-                                       "INT and HUP",
+                 : dt_spec_fail(&q, e,
+                                "\"%s\" is not a signal for this; there are USR1, USR2, TERM, "
+                                "INT and HUP",
                                 name);
     c->signal = found >= 0 ? numbers[found] : c->signal;
     free(name);

@@ -1,4 +1,5 @@
-/* Re-allocation: a running trial is asked for a checkpoint and goes on in another shape, as the allocator wishes. */
+/* Re-allocation: a running trial is asked for a checkpoint and goes on in another shape, as the
+ * allocator wishes. */
 #include "tuner/tuner.h"
 
 #include <gsl/gsl_sort.h>
@@ -29,12 +30,27 @@ static double throughput(const struct dt_study *s, const struct dt_trial *t)
     return m ? m->last : 1 / pace_of(dt_trial_metric(t, s->spec->step ? s->spec->step : "step"));
 }
 
-/* How busy a role was in a run, by its CPUs or GPUs, whichever were busier. */
-static double level(const struct dt_trial *t, const char *role, int run)
+/* From when on the present run was at work. */
+static double at_work_since(const struct dt_study *s, const struct dt_trial *t)
+{
+    const struct dt_metric *m = dt_trial_progress(s, t);
+    return m ? m->first_t : -INFINITY;
+}
+
+/* How busy a role of the present run was of late, by its CPUs or GPUs, whichever were busier. */
+static double level(const struct dt_study *s, const struct dt_trial *t, const char *role)
 {
     const struct dt_role_usage *r = dt_role_usages_find(&t->usage, role);
-    const struct dt_usage *u = r ? dt_role_usage_of_run(r, run) : NULL;
-    return u ? fmin(fmax(u->mean[DT_RESOURCE_CPU], u->mean[DT_RESOURCE_GPU]), 1) : NAN;
+    double sum = 0, n = 0, since = at_work_since(s, t);
+    for (size_t i = 0; r && i < r->n; i++) {
+        const struct dt_usage *u = &r->recent[i];
+        double x = fmax(u->mean[DT_RESOURCE_CPU], u->mean[DT_RESOURCE_GPU]);
+        if (isnan(x) || u->t < since)
+            continue;
+        sum += (double)u->n * (x > 1 ? 1 : x);
+        n += (double)u->n;
+    }
+    return sum / n;
 }
 
 void dt_trial_keep_part(const struct dt_study *s, struct dt_trial *t, bool moved)
@@ -50,8 +66,8 @@ void dt_trial_keep_part(const struct dt_study *s, struct dt_trial *t, bool moved
                         .pace = pace_of(m),
                         .before = m ? m->first_t - t->t_started : NAN,
                         .rate = throughput(s, t),
-                        .ps = level(t, "ps", t->run),
-                        .worker = level(t, "worker", t->run),
+                        .ps = level(s, t, "ps"),
+                        .worker = level(s, t, "worker"),
                         .billing = t->billing,
                         .wait_s = t->wait_s,
                         .run_s = t->run_s,
@@ -95,7 +111,8 @@ static double rest_of(const struct dt_trial *t, const struct dt_metric *m)
     return isfinite(rest) ? fmax(rest, 0) : 0;
 }
 
-/* The first run's time until its first report, the steps from there at the steady speed, and what comes behind. */
+/* The first run's time until its first report, the steps from there at the steady speed, and what
+ * comes behind. */
 static double whole_time(const struct dt_study *s, const struct dt_trial *t, double pace)
 {
     const struct dt_metric *m = dt_trial_progress(s, t);
@@ -105,7 +122,8 @@ static double whole_time(const struct dt_study *s, const struct dt_trial *t, dou
     return first->before + pace * (work - first->from) + (ended && m ? rest_of(t, m) : 0);
 }
 
-double dt_trial_worth(const struct dt_study *s, const struct dt_trial *t, const struct dt_part *part)
+double dt_trial_worth(const struct dt_study *s, const struct dt_trial *t,
+                      const struct dt_part *part)
 {
     double pace = part ? part->pace : pace_of(dt_trial_progress(s, t));
     switch (s->spec->objective) {
@@ -153,15 +171,19 @@ static double checkpoint_cost(const struct dt_study *s)
     return most;
 }
 
-/* A repetition is a measurement, and left alone. So is a trial for some time after a restart, and one that promises too
- * little. */
+/* A repetition is a measurement, and left alone. So is a trial for some time after a restart, one
+ * that promises too little, and one that starts up: until it has told twice how far it is, or has
+ * run for long without a word. */
 static bool may_move(const struct dt_study *s, const struct dt_trial *t, double now)
 {
+    static const char *const counts[] = {"ps", "workers", "ps_cpus", "worker_cpus"};
     bool known = t->state == DT_TRIAL_STARTED && !t->again && !t->pruned && !t->cancelling &&
                  !t->move.x && isnan(t->t_target) && t->moves < s->spec->reallocate.most;
-    for (size_t i = 0; known && i < s->space->n; i++)
-        known = !isnan(t->x[i]) || !dt_space_active(s->space, t->x, i);
-    return known && (t->moves == 0 || now - t->t_started >= s->spec->reallocate.cooldown);
+    for (size_t i = 0; known && i < sizeof(counts) / sizeof(*counts); i++)
+        known = dt_space_index(s->space, counts[i]) < 0 ||
+                isfinite(dt_space_value(s->space, t->x, counts[i], NAN));
+    bool at_work = t->moves == 0 && isfinite(pace_of(dt_trial_progress(s, t)));
+    return known && (at_work || now - t->t_started >= s->spec->reallocate.cooldown);
 }
 
 static struct dt_stretch stretch_of_part(const struct dt_part *p)
@@ -171,8 +193,8 @@ static struct dt_stretch stretch_of_part(const struct dt_part *p)
 
 static struct dt_stretch present_stretch(const struct dt_study *s, const struct dt_trial *t)
 {
-    return (struct dt_stretch){t->x, pace_of(dt_trial_progress(s, t)), level(t, "ps", t->run),
-                               level(t, "worker", t->run)};
+    return (struct dt_stretch){t->x, pace_of(dt_trial_progress(s, t)), level(s, t, "ps"),
+                               level(s, t, "worker")};
 }
 
 /* As much is left as is done where nobody knows how much the whole is. */
@@ -204,6 +226,7 @@ static struct dt_running running(const struct dt_study *s, const struct dt_trial
             others[nothers++] = stretch_of_part(&o->parts[k]);
     }
     return (struct dt_running){.usage = &t->usage,
+                               .since = at_work_since(s, t),
                                .stretches = own,
                                .n = n,
                                .others = others,
@@ -344,7 +367,8 @@ static void move_done(struct dt_study *s, struct dt_trial *t)
     s->no_moves = NULL;
 }
 
-enum dt_move_end dt_study_move_ended(struct dt_study *s, struct dt_trial *t, const struct dt_event *ev)
+enum dt_move_end dt_study_move_ended(struct dt_study *s, struct dt_trial *t,
+                                     const struct dt_event *ev)
 {
     bool word = ev->cause == DT_CAUSE_EXIT && ev->exit_code == s->spec->checkpoint.exit_code;
     bool ours = ev->cause == DT_CAUSE_CANCELLED && t->move.checkpointed && !s->stop_reason;
@@ -353,7 +377,8 @@ enum dt_move_end dt_study_move_ended(struct dt_study *s, struct dt_trial *t, con
         return end;
     if (t->pruned || !isnan(t->t_target)) {
         end = DT_MOVE_NONE;
-    } else if (ours || word || (ev->cause == DT_CAUSE_OK && t->move.checkpointed && !work_is_done(s, t))) {
+    } else if (ours || word ||
+               (ev->cause == DT_CAUSE_OK && t->move.checkpointed && !work_is_done(s, t))) {
         move_done(s, t);
         end = DT_MOVE_DONE;
     } else if (ev->cause == DT_CAUSE_OK && !t->move.kept && !work_is_done(s, t)) {
