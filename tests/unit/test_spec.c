@@ -227,7 +227,8 @@ static const struct {
      "S.json:2: hyperparameter: unknown key; did you mean \"hyperparameters\"?"},
     {"{\"zzzzzzzz\": {}}",
      "S.json:1: zzzzzzzz: unknown key; known are: version, dt, hyperparameters, constraints, "
-     "candidates, objective, target, quality, search, metrics, layout, replay, history"},
+     "candidates, objective, target, quality, search, metrics, layout, replay, history, "
+     "monitor"},
     {"{\"dt\": []}", "S.json:1: dt: an object is needed here, this is an array"},
     {"{\"dt\": {\n\"worker\": 1}}", "S.json:2: dt.worker: unknown key; did you mean \"workers\"?"},
     {"{\"dt\": {\n\"lr\": 1}}",
