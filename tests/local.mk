@@ -23,7 +23,8 @@ CLUSTER_TESTS = \
 	tests/cluster/04-launch.bats tests/cluster/05-sbatch-parity.bats tests/cluster/06-refusals.bats \
 	tests/cluster/07-expand.bats tests/cluster/08-options.bats tests/cluster/09-lifecycle.bats \
 	tests/cluster/10-metrics.bats tests/cluster/11-history.bats tests/cluster/12-serve.bats \
-	tests/cluster/13-loops.bats tests/cluster/17-reallocate.bats tests/cluster/16-monitor.bats
+	tests/cluster/13-loops.bats tests/cluster/16-monitor.bats \
+	tests/cluster/17-reallocate.bats
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)

@@ -388,18 +388,18 @@ static bool is_background(struct json_object *launch, const char *role)
     return false;
 }
 
-/* How many tasks the step has on this node; 0: unknown. */
-static int tasks_here(void)
+/* Whether the step has one task on each of its nodes. */
+static bool is_alone(void)
 {
-    int *counts, here = 0, node = env_number("SLURM_NODEID");
+    int *counts;
     const char *text = getenv("SLURM_STEP_TASKS_PER_NODE");
     int n = text ? dt_counts_expand(text, &counts) : -1;
-    if (n < 0)
-        return 0;
-    if (node >= 0 && node < n)
-        here = counts[node];
-    free(counts);
-    return here;
+    bool alone = n > 0;
+    for (int i = 0; i < n; i++)
+        alone &= counts[i] == 1;
+    if (n >= 0)
+        free(counts);
+    return alone;
 }
 
 static void prepare_monitor(struct task *t, struct json_object *launch)
@@ -414,7 +414,7 @@ static void prepare_monitor(struct task *t, struct json_object *launch)
         .role = t->role,
         .rank = t->rank,
         .first_here = local == 0,
-        .alone = tasks_here() == 1,
+        .alone = is_alone(),
         .period = dt_json_num(monitor, "period_s", 0),
         .limits = {cpus > 0 ? cpus : INFINITY, mib * 1024 * 1024},
     };

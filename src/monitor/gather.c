@@ -88,7 +88,8 @@ void dt_gather_resume(struct dt_gather *g, const char *role, const struct dt_usa
     struct role *r = role_of(g, role);
     if (!r)
         return;
-    r->over = (int64_t)llround(told->t / g->period) - 1; /* it ended at that time */
+    r->over = (int64_t)ceil(told->t / g->period - 1e-6) -
+              1; /* the period that ended then, or is cut off */
     r->told = *told;
     r->told_at = r->now = told->t;
     r->row = told->n;
@@ -145,9 +146,10 @@ bool dt_gather_line(struct dt_gather *g, const char *line, double now)
 
 /* ---- what is told ---- */
 
-static struct dt_usage usage_of(const struct dt_gather *g, const struct period *p)
+/* At the end of a run its last period may not be over. */
+static struct dt_usage usage_of(const struct dt_gather *g, const struct period *p, double now)
 {
-    struct dt_usage u = dt_usage_unknown((double)(p->number + 1) * g->period);
+    struct dt_usage u = dt_usage_unknown(fmin((double)(p->number + 1) * g->period, now));
     for (int i = 0; i < DT_RESOURCES; i++) {
         if (!p->tasks[i])
             continue;
@@ -200,9 +202,9 @@ static void tell(struct role *r, struct out *out)
 }
 
 static void take_period(const struct dt_gather *g, struct role *r, const struct period *p,
-                        struct out *out)
+                        double now, struct out *out)
 {
-    struct dt_usage u = usage_of(g, p);
+    struct dt_usage u = usage_of(g, p, now);
     double age = fmax(u.t - g->start, 0);
     bool first = !r->told.n, news = first || differ(&u, &r->told);
     bool due = first || u.t - r->told_at >= PAUSE * age;
@@ -223,7 +225,7 @@ size_t dt_gather_tell(struct dt_gather *g, double now, bool all, struct dt_told 
         struct role *r = &g->roles[i];
         size_t done = 0;
         while (done < r->n && (all || ((double)r->open[done].number + 1.5) * g->period <= now))
-            take_period(g, r, &r->open[done++], &out);
+            take_period(g, r, &r->open[done++], now, &out);
         if (done)
             memmove(r->open, r->open + done, (r->n -= done) * sizeof(*r->open));
         if (all)

@@ -10,7 +10,8 @@
 
 enum dt_resource {
     DT_RESOURCE_CPU,  /* fraction of the CPUs that a task was given; 1: all busy */
-    DT_RESOURCE_MEM,  /* fraction of its memory limit, of the node's memory where there is none */
+    DT_RESOURCE_MEM,  /* what it holds, as a fraction of that and of what is left to it: below its
+                         limit, or in the node */
     DT_RESOURCE_GPU,  /* fraction of the time that its GPUs were busy */
     DT_RESOURCE_NET,  /* bytes/s, in and out together */
     DT_RESOURCE_DISK, /* bytes/s, read and written together */

@@ -143,9 +143,11 @@ static void work(const struct dt_sampler_config *c, pid_t task)
     s.gpus = dt_gpus_open(DT_NVML, getenv("CUDA_VISIBLE_DEVICES"));
     look(&s, &s.last);
     for (;;) {
-        double pause = until_next(c, dt_now());
+        double pause = until_next(c, dt_now()), moment = dt_monotonic() + pause;
         pause_for(pause);
-        if (dt_monotonic() - s.last.t > c->period / 2) /* less tells little */
+        if (dt_monotonic() - moment > c->period / 2)
+            look(&s, &s.last); /* it was suspended: what was in between is no measure */
+        else if (moment - s.last.t > c->period / 2) /* less tells little */
             sample(&s);
     }
 }

@@ -66,6 +66,8 @@ static struct json_object *observation_json(const struct dt_study *s, const stru
     for (size_t i = 0; i < t->nmetrics; i++)
         add_number(metrics, t->metrics[i].name, t->metrics[i].last);
     json_object_object_add(o, "metrics", metrics);
+    if (t->usage.n)
+        json_object_object_add(o, "usage", dt_report_usage_json(t));
     return o;
 }
 

@@ -22,39 +22,51 @@ static int parse_rule(struct dt_allocator *a, const struct dt_place *p, const ch
                         near ? near : "save");
 }
 
+static int parse_keys(struct dt_reallocate *r, const struct dt_place *p, struct json_object *o,
+                      struct dt_error *e)
+{
+    static const char *const keys[] = {"rule",        "high",          "low",        "high_samples",
+                                       "low_samples", "max_per_trial", "cooldown_s", "work"};
+    struct dt_place q = dt_spec_under(p, "rule");
+    struct dt_allocator *a = &r->allocator;
+    double high = 100 * a->high, low = 100 * a->low;
+    if (dt_spec_check_keys(p, o, keys, COUNT(keys), e) < 0 ||
+        dt_spec_get_number(p, o, "high", "a number of per cent", &high, e) < 0 ||
+        dt_spec_get_number(p, o, "low", "a number of per cent", &low, e) < 0 ||
+        dt_spec_get_size(p, o, "high_samples", 1, &a->high_samples, e) < 0 ||
+        dt_spec_get_size(p, o, "low_samples", 1, &a->low_samples, e) < 0 ||
+        dt_spec_get_size(p, o, "max_per_trial", 1, &r->most, e) < 0 ||
+        dt_spec_get_number(p, o, "cooldown_s", "a number of seconds", &r->cooldown, e) < 0 ||
+        dt_spec_get_number(p, o, "work", "a number of steps", &r->work, e) < 0 ||
+        parse_rule(a, &q, dt_json_str(o, "rule", "model"), e) < 0)
+        return -1;
+    if (!(low >= 0 && low < high && high <= 100))
+        return dt_spec_fail(p, e,
+                            "\"low\" must be below \"high\", both between 0 and 100 per cent");
+    if (a->high_samples > DT_USAGE_WINDOW || a->low_samples > DT_USAGE_WINDOW)
+        return dt_spec_fail(p, e, "no more than %d samples are looked at", DT_USAGE_WINDOW);
+    if (!(r->cooldown >= 0) || !(r->work >= 0))
+        return dt_spec_fail(p, e, "neither \"cooldown_s\" nor \"work\" may be below 0");
+    a->high = high / 100;
+    a->low = low / 100;
+    return 0;
+}
+
 /* "model", or {"rule": "model", "high": 90, ...} */
 int dt_spec_parse_reallocate(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
                              struct dt_error *e)
 {
-    static const char *const keys[] = {"rule",        "high",          "low",        "high_samples",
-                                       "low_samples", "max_per_trial", "cooldown_s", "work"};
-    struct dt_place p = dt_spec_under(top, "reallocate"), q = dt_spec_under(&p, "rule");
+    struct dt_place p = dt_spec_under(top, "reallocate");
     struct dt_reallocate *r = &s->reallocate;
-    struct dt_allocator *a = &r->allocator;
-    double high = 100 * a->high, low = 100 * a->low;
+    bool brief = json_object_is_type(o, json_type_string);
     if (!o)
         return 0;
-    if (json_object_is_type(o, json_type_string))
-        return parse_rule(a, &p, json_object_get_string(o), e);
-    if (dt_spec_check_keys(&p, o, keys, COUNT(keys), e) < 0 ||
-        dt_spec_get_number(&p, o, "high", "a number of per cent", &high, e) < 0 ||
-        dt_spec_get_number(&p, o, "low", "a number of per cent", &low, e) < 0 ||
-        dt_spec_get_size(&p, o, "high_samples", 1, &a->high_samples, e) < 0 ||
-        dt_spec_get_size(&p, o, "low_samples", 1, &a->low_samples, e) < 0 ||
-        dt_spec_get_size(&p, o, "max_per_trial", 1, &r->most, e) < 0 ||
-        dt_spec_get_number(&p, o, "cooldown_s", "a number of seconds", &r->cooldown, e) < 0 ||
-        dt_spec_get_number(&p, o, "work", "a number of steps", &r->work, e) < 0 ||
-        parse_rule(a, &q, dt_json_str(o, "rule", "model"), e) < 0)
+    if ((brief ? parse_rule(&r->allocator, &p, json_object_get_string(o), e)
+               : parse_keys(r, &p, o, e)) < 0)
         return -1;
-    if (!(low >= 0 && low < high && high <= 100))
+    if (r->allocator.rule != DT_ALLOCATE_NONE && !(s->monitor_period > 0))
         return dt_spec_fail(&p, e,
-                            "\"low\" must be below \"high\", both between 0 and 100 per cent");
-    if (a->high_samples > DT_USAGE_WINDOW || a->low_samples > DT_USAGE_WINDOW)
-        return dt_spec_fail(&p, e, "no more than %d samples are looked at", DT_USAGE_WINDOW);
-    if (!(r->cooldown >= 0) || !(r->work >= 0))
-        return dt_spec_fail(&p, e, "neither \"cooldown_s\" nor \"work\" may be below 0");
-    a->high = high / 100;
-    a->low = low / 100;
+                            "it needs to know what the tasks use; leave \"monitor\": false out");
     return 0;
 }
 

@@ -556,7 +556,7 @@ static void odd_lines_are_passed_over(void **state)
     assert_string_equal(told(g, 1005, true, &text), "");
     assert_true(dt_gather_line(g, "{\"role\":\"ps\",\"time\":1005,\"cpu\":\"1\"}", 1005));
     assert_true(dt_gather_line(g, "{\"role\":\"ps\",\"time\":1005,\"cpu\":-1}", 1005));
-    assert_string_equal(told(g, 1005, true, &text), "ps 1010#1 nan/nan");
+    assert_string_equal(told(g, 1005, true, &text), "ps 1005#1 nan/nan");
     for (int i = 0; i < 20; i++) { /* no more than so many roles */
         char *line = dt_xasprintf("{\"role\":\"r%d\",\"time\":1015}", i);
         assert_true(dt_gather_line(g, line, 1015) == (i < DT_ROLES_MAX - 1));
@@ -579,8 +579,7 @@ static void what_stays_the_same_is_told_less_and_less(void **state)
                         "ps 1050#2 0.9/0.9, ps 1080#3 0.9/0.91");
     say(g, "ps", 1205, 0.2); /* what was before a change is told by itself */
     say(g, "ps", 1215, 0.2);
-    assert_string_equal(told(g, 1300, false, &text),
-                        "ps 1090#1 0.9/0.9, ps 1220#2 0.2/0.2");
+    assert_string_equal(told(g, 1300, false, &text), "ps 1090#1 0.9/0.9, ps 1220#2 0.2/0.2");
     free(text);
     dt_gather_free(g);
 }
@@ -788,8 +787,7 @@ static void spec_sets_the_period_or_switches_it_off(void **state)
         {"{}", "10"},
         {"false", "0"},
         {"{\"period_s\": 0.5}", "0.5"},
-        {"{\"period\": 1}",
-         "S.json:1: monitor.period: unknown key; did you mean \"period_s\"?"},
+        {"{\"period\": 1}", "S.json:1: monitor.period: unknown key; did you mean \"period_s\"?"},
         {"30", "S.json:1: monitor: false or an object like {\"period_s\": 10} is needed here, this "
                "is a number"},
         {"{\"period_s\": \"10\"}",
