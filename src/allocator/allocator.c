@@ -141,16 +141,22 @@ static const double *next_larger(const struct dt_case *c, size_t i)
     return best;
 }
 
+/* How full the memory of a role was in the last samples; NaN where it was not nearly full in each.
+ */
+static double full_memory(const struct dt_case *c, const char *role)
+{
+    const struct dt_role_usage *r = c->t->usage ? dt_role_usages_find(c->t->usage, role) : NULL;
+    return r ? level_of_last(r, -INFINITY, memory, c->a->high_samples, c->a->high, INFINITY) : NAN;
+}
+
 /* More memory before the kernel ends the trial: whatever it costs, it is less than that. */
 static struct dt_wish more_memory(const struct dt_case *c, const char *role)
 {
-    const struct dt_role_usage *r = c->t->usage ? dt_role_usages_find(c->t->usage, role) : NULL;
+    double level = full_memory(c, role);
     char *name = dt_xasprintf("%s_mem", role);
     int i = dt_space_index(c->s, name);
-    free(name);
-    double level =
-        r ? level_of_last(r, -INFINITY, memory, c->a->high_samples, c->a->high, INFINITY) : NAN;
     const double *x = isnan(level) || i < 0 ? NULL : next_larger(c, (size_t)i);
+    free(name);
     if (!x)
         return (struct dt_wish){0};
     return dt_wish_for(c, x,
@@ -158,7 +164,15 @@ static struct dt_wish more_memory(const struct dt_case *c, const char *role)
                                     100 * level, c->a->high_samples));
 }
 
-static struct dt_wish examine(struct dt_case *c)
+/* Whether enough is known of the trial to look around. */
+static bool has_reason(const struct dt_case *c)
+{
+    return c->a->rule == DT_ALLOCATE_SAVE || c->ps.load == DT_LOAD_SATURATED ||
+           c->worker.load != DT_LOAD_UNKNOWN || !isnan(full_memory(c, "ps")) ||
+           !isnan(full_memory(c, "worker"));
+}
+
+static struct dt_wish examine(const struct dt_case *c)
 {
     struct dt_wish w = more_memory(c, "worker");
     if (!w.x)
@@ -167,10 +181,8 @@ static struct dt_wish examine(struct dt_case *c)
         return w;
     if (c->a->rule == DT_ALLOCATE_SAVE)
         return dt_rule_save(c);
-    c->ps = load_of(c->a, c->t, "ps");
-    c->worker = load_of(c->a, c->t, "worker");
     if (c->ps.load != DT_LOAD_SATURATED && c->worker.load == DT_LOAD_UNKNOWN)
-        return w; /* too little is known */
+        return w; /* its memory was full, but there is no more */
     return c->a->rule == DT_ALLOCATE_MODEL ? dt_rule_model(c) : dt_rule_thresholds(c);
 }
 
@@ -178,8 +190,16 @@ void dt_allocate(const struct dt_allocator *a, const struct dt_space *s,
                  const struct dt_running *trials, size_t n, struct dt_wish *wishes)
 {
     for (size_t i = 0; i < n; i++) {
-        struct dt_case c = {
-            .a = a, .s = s, .t = &trials[i], .now = &trials[i].stretches[trials[i].n - 1]};
+        const struct dt_running *t = &trials[i];
+        struct dt_case c = {.a = a,
+                            .s = s,
+                            .t = t,
+                            .now = &t->stretches[t->n - 1],
+                            .ps = load_of(a, t, "ps"),
+                            .worker = load_of(a, t, "worker")};
+        wishes[i] = (struct dt_wish){0};
+        if (!has_reason(&c))
+            continue;
         double *rows = dt_space_beside(s, c.now->x, ROWS_MAX, &c.nrows);
         c.rows = rows;
         wishes[i] = examine(&c);

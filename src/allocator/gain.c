@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define REACH 8 /* times as many tasks of a role as where it was fastest, or the other way round   \
+                 */
 #define PROMISED 1.05 /* times as fast: less is within the law's error */
 
 static size_t take(struct dt_worked *o, size_t n, const struct dt_stretch *v, size_t nv)
@@ -34,7 +36,21 @@ static size_t changes(const struct dt_case *c, const double *x)
     return n;
 }
 
-static const double *fastest_new(const struct dt_case *c, const struct dt_work *law, double *pace)
+/* A law that is learnt from few runs is not believed at any distance. */
+static bool within_reach(const struct dt_case *c, const double *from, const double *x)
+{
+    static const char *const counts[] = {"ps", "workers"};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+        double a = dt_space_value(c->s, from, counts[i], 1),
+               b = dt_space_value(c->s, x, counts[i], 1);
+        if (b > REACH * a || a > REACH * b)
+            return false;
+    }
+    return true;
+}
+
+static const double *fastest_new(const struct dt_case *c, const struct dt_stretch *seen,
+                                 const struct dt_work *law, double *pace)
 {
     const double *best = NULL;
     *pace = INFINITY;
@@ -42,7 +58,7 @@ static const double *fastest_new(const struct dt_case *c, const struct dt_work *
         const double *row = c->rows + k * c->s->n;
         double p = dt_work_pace(c->s, row, law);
         bool better = p < *pace || (p == *pace && best && changes(c, row) < changes(c, best));
-        if (better && !dt_case_visited(c, row)) {
+        if (better && !dt_case_visited(c, row) && within_reach(c, seen->x, row)) {
             best = row;
             *pace = p;
         }
@@ -66,7 +82,7 @@ struct dt_wish dt_rule_model(const struct dt_case *c)
     double pace;
     if (!(c->now->pace > 0) || !learn(c, &law))
         return (struct dt_wish){0};
-    const double *x = fastest_new(c, &law, &pace);
+    const double *x = fastest_new(c, seen, &law, &pace);
     bool new = x && seen->pace >= PROMISED *pace && (c->t->left > 1 || c->t->n == 1);
     if (!new &&seen != c->now) { /* the last one is kept to take a step back */
         x = seen->x;

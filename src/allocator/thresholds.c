@@ -60,7 +60,8 @@ static struct moves moves_of(const struct dt_allocator *a, struct dt_role_load p
     if (ps.load == DT_LOAD_SATURATED)
         add(&m, (struct move){{[PS_CPUS] = STEP}});
     /* what is left where servers do not help */
-    add(&m, (struct move){{[WORKERS] = worker.load == DT_LOAD_IDLE ? 1 / STEP : STEP}});
+    if (servers || worker.load == DT_LOAD_IDLE)
+        add(&m, (struct move){{[WORKERS] = worker.load == DT_LOAD_IDLE ? 1 / STEP : STEP}});
     return m;
 }
 

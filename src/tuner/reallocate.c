@@ -90,15 +90,18 @@ bool dt_trial_resumed(const struct dt_study *s, const struct dt_trial *t)
 
 /* ---- what the work is worth ---- */
 
-/* Steps of the whole work, as the trials that ended well have done it; NaN where none has. */
-static double whole_work(const struct dt_study *s)
+/* Steps of the whole work, as the trials that ended well have done it: those with the same
+ * hyperparameters as `like`, or all (NULL). NaN where there are none. */
+static double whole_work(const struct dt_study *s, const struct dt_trial *like)
 {
     double most = NAN;
     if (s->spec->reallocate.work > 0)
         return s->spec->reallocate.work;
     for (size_t i = 0; i < s->n; i++) {
-        const struct dt_metric *m = dt_trial_progress(s, &s->trials[i]);
-        if (m && s->trials[i].status == DT_STATUS_OK)
+        const struct dt_trial *t = &s->trials[i];
+        const struct dt_metric *m = dt_trial_progress(s, t);
+        bool same = !like || dt_config_same_hyper(s->space, t->x, like->x);
+        if (m && same && t->status == DT_STATUS_OK)
             most = fmax(most, m->last);
     }
     return most;
@@ -118,7 +121,7 @@ static double whole_time(const struct dt_study *s, const struct dt_trial *t, dou
     const struct dt_metric *m = dt_trial_progress(s, t);
     const struct dt_part *first = &t->parts[0];
     bool ended = t->cause == DT_CAUSE_OK || t->cause == DT_CAUSE_TARGET;
-    double work = ended && m ? m->last : whole_work(s);
+    double work = ended && m ? m->last : whole_work(s, t);
     return first->before + pace * (work - first->from) + (ended && m ? rest_of(t, m) : 0);
 }
 
@@ -201,7 +204,7 @@ static struct dt_stretch present_stretch(const struct dt_study *s, const struct 
 static double remaining(const struct dt_study *s, const struct dt_trial *t)
 {
     const struct dt_metric *m = dt_trial_progress(s, t);
-    double work = whole_work(s);
+    double work = whole_work(s, NULL);
     if (!m)
         return NAN;
     return isnan(work) ? m->last : fmax(work - m->last, 0);
@@ -353,7 +356,7 @@ int dt_study_apply_move(struct dt_study *s, struct dt_trial *t, const struct dt_
 static bool work_is_done(const struct dt_study *s, const struct dt_trial *t)
 {
     const struct dt_metric *m = dt_trial_progress(s, t);
-    double work = whole_work(s);
+    double work = whole_work(s, t);
     return m && isfinite(work) && m->last >= work * (1 - 1e-6);
 }
 

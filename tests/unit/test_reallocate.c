@@ -150,6 +150,39 @@ static void the_bottleneck_follows_from_both_roles(void **state)
     }
 }
 
+/* Tasks are all there may be: then CPUs. What is as the script has it does not stand in the way. */
+static void cpus_come_after_tasks(void **state)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_param params[] = {
+        {.name = "ps", .kind = DT_PARAM_INT, .low = 1, .high = 2, .step = 1},
+        {.name = "workers", .kind = DT_PARAM_INT, .low = 2, .high = 2, .step = 1},
+        {.name = "ps_cpus", .kind = DT_PARAM_INT, .low = 1, .high = 4, .step = 1},
+        {.name = "ps_tmp", .kind = DT_PARAM_INT, .low = 1, .high = 2, .step = 1}};
+    struct dt_strv none = DT_STRV_INIT;
+    struct dt_space *s = dt_space_new(params, 4, &none, NULL, 0, NULL, NULL, NULL, 0, &e);
+    const double from[][4] = {{1, 2, 1, NAN}, {2, 2, 1, NAN}};
+    const double to[][4] = {{2, 2, 1, 1}, {2, 2, 2, 1}};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct dt_role_usages usage = {0};
+        struct dt_stretch now = {from[i], 1, 0.95, 0.4};
+        struct dt_running t = {
+            .usage = &usage, .stretches = &now, .n = 1, .remaining = 1000, .left = 3};
+        struct dt_allocator a = DT_ALLOCATOR_INIT;
+        struct dt_wish got;
+        a.rule = DT_ALLOCATE_THRESHOLDS;
+        use(&usage, "ps", 3, 0.95, 0.5);
+        use(&usage, "worker", 3, 0.4, 0.5);
+        dt_allocate(&a, s, &t, 1, &got);
+        assert_non_null(got.x);
+        assert_true(dt_config_equal(got.x, to[i], 4));
+        dt_wish_free(&got);
+        dt_role_usages_free(&usage);
+    }
+    dt_space_free(s);
+}
+
 static void one_sample_on_the_other_side_is_no_reason(void **state)
 {
     struct way w = way_new();
@@ -704,6 +737,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_bottleneck_follows_from_both_roles),
+        cmocka_unit_test(cpus_come_after_tasks),
         cmocka_unit_test(one_sample_on_the_other_side_is_no_reason),
         cmocka_unit_test(a_step_that_did_not_help_is_taken_back),
         cmocka_unit_test(no_step_is_taken_at_the_end),
