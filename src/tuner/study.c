@@ -492,9 +492,8 @@ int dt_study_apply_record(struct dt_study *s, struct json_object *record, struct
 
 /* ---- views ---- */
 
-/* What a part of a trial teaches that is not what its trial is known for. False: nothing. */
-static bool observe_part(const struct dt_study *s, const struct dt_trial *t, const struct dt_part *p,
-                         struct dt_observation *o)
+bool dt_trial_observe_part(const struct dt_study *s, const struct dt_trial *t,
+                           const struct dt_part *p, struct dt_observation *o)
 {
     double value = s->spec->quality.metric && t->status != DT_STATUS_OK ? NAN : dt_trial_worth(s, t, p);
     *o = (struct dt_observation){.x = p->x,
@@ -524,7 +523,7 @@ struct dt_context dt_study_context(const struct dt_study *s, struct dt_observati
                                             .again = (size_t)t->again,
                                             .margin = dt_trial_margin(s, t)};
         for (size_t k = 0; k < t->nparts; k++)
-            n += observe_part(s, t, &t->parts[k], &(*obs)[n]);
+            n += dt_trial_observe_part(s, t, &t->parts[k], &(*obs)[n]);
     }
     return (struct dt_context){.space = s->space,
                                .obs = *obs,

@@ -36,6 +36,12 @@ start() {
  "search": {"max_configs": 1, "repeats": 0}}
 END
     { printf '#!/bin/bash\n#SBATCH --ntasks=3 --mem-per-cpu=%s --job-name=t -t 20\n' "${mem:-100M}" && cat; } >train.sh
+    if [ -n "${here-}" ]; then # pid is the tuner's
+        dt-sbatch --here --dt-tune=spec.json train.sh >here.out 2>&1 3>&- &
+        pid=$!
+        wait_for 60 eval 'dir=$(sed -nE "s/^dt-tune .* records in //p" here.out) && [ -n "$dir" ]'
+        return
+    fi
     job=$(sbatch --parsable --dt-tune=spec.json train.sh)
     dir=$PWD/dt-tune-$job
 }
@@ -247,4 +253,18 @@ dies() {
 @test "a checkpoint that comes late, a corrupt one, and programs that end without one" {
     at_once late lies
     at_once quits dies
+}
+
+@test "a tuner that is killed while it waits finds what came of it" {
+    here=1 program late "" 600
+    wait_for 120 grep -q '"event":"reallocating"' "$dir/journal.jsonl"
+    kill -KILL "$pid"
+    touch late
+    dt-sbatch --here --dt-tune --dt-resume="$dir" "$dir/script" >resumed.out 2>&1 3>&- &
+    wait_for 120 has_steps 2
+    touch released
+    wait $!
+    cat resumed.out
+    [ "$(events reallocating)" = 1 ]
+    grep -E '1 run 1 wrote its checkpoint .* goes on with ps=2 workers=2' resumed.out
 }
