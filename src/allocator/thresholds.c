@@ -148,6 +148,7 @@ static bool grows(const struct dt_space *s, const double *from, const double *to
     return false;
 }
 
+/* A step that did not help closes its direction, one that did the way back. */
 static struct lesson learn(const struct dt_case *c)
 {
     const struct dt_stretch *v = c->t->stretches;
@@ -156,10 +157,10 @@ static struct lesson learn(const struct dt_case *c)
         const struct dt_stretch *best = &v[l.best];
         double gain = best->pace / v[k].pace,
                need = grows(c->s, best->x, v[k].x) ? HELPED : 1 / HELPED;
-        if (isnan(gain) || gain >= need)
-            l.best = k;
-        else
-            l.closed[l.nclosed++] = direction(c->s, best->x, v[k].x);
+        bool helped = isnan(gain) || gain >= need;
+        l.closed[l.nclosed++] =
+            helped ? direction(c->s, v[k].x, best->x) : direction(c->s, best->x, v[k].x);
+        l.best = helped ? k : l.best;
     }
     return l;
 }

@@ -28,11 +28,11 @@ teardown() {
 low='"high": 4, "low": 2, "high_samples": 2, "low_samples": 4'
 
 # start REALLOCATE CHECKPOINT: submits a study of one trial, one server and two workers at first; its script is standard
-# input. The arguments are keys of these sections; mem and layout may be set.
+# input. The arguments are keys of these sections; mem, layout, rule and here may be set.
 start() {
     cat >spec.json <<END
 {"dt": {"ps": {"low": 1, "high": 2}, "workers": [2]}, "layout": "${layout:-packed}", "monitor": {"period_s": 0.5},
- "reallocate": {"rule": "thresholds", $low${1:+, $1}}, "checkpoint": {${2-}},
+ "reallocate": {"rule": "${rule:-thresholds}", $low${1:+, $1}}, "checkpoint": {${2-}},
  "search": {"max_configs": 1, "repeats": 0}}
 END
     { printf '#!/bin/bash\n#SBATCH --ntasks=3 --mem-per-cpu=%s --job-name=t -t 20\n' "${mem:-100M}" && cat; } >train.sh
@@ -189,6 +189,16 @@ has_steps() { # N: the second run has reported so many
     [ -e "$f/metrics-1.jsonl" ] && [ -e "$f/metrics.jsonl" ] && [ "$(wc -l <"$f/metrics.jsonl")" -ge "$1" ]
 }
 
+# By the law of work, once what it saves is more than what it costs.
+models() {
+    rule=model program saves
+    wait_for 120 has 're-allocation: ps=1 workers=2 -> ps=2 workers=2: .* s a step here, .* s expected there: saves .* s of the .* s left, a restart costs [0-9.]+ s'
+    wait_for 60 has_steps 2
+    touch released
+    finished 60
+    [ "$(events reallocating)" = 1 ]
+}
+
 # It has saved, but goes on: it is ended.
 stays() {
     program stays
@@ -247,7 +257,8 @@ dies() {
 }
 
 @test "a checkpoint that is written, one beside which the program goes on, and none at all" {
-    at_once saves stays ignores
+    at_once saves models
+    at_once stays ignores
 }
 
 @test "a checkpoint that comes late, a corrupt one, and programs that end without one" {

@@ -212,6 +212,17 @@ static void a_step_that_did_not_help_is_taken_back(void **state)
     way_free(&w);
 }
 
+static void what_was_given_back_is_not_taken_again(void **state)
+{
+    struct way w = way_new();
+    (void)state;
+    went(&w, 8, 4, 1.0, 0.95, 0.1, 10);
+    expect_wish(&w, DT_ALLOCATE_THRESHOLDS, 1000, 0, 3, "ps=8 workers=2");
+    went(&w, 8, 2, 1.01, 0.95, 0.5, 10);
+    expect_wish(&w, DT_ALLOCATE_THRESHOLDS, 1000, 0, 3, "stay");
+    way_free(&w);
+}
+
 static void no_step_is_taken_at_the_end(void **state)
 {
     struct way w = way_new();
@@ -740,6 +751,7 @@ int main(void)
         cmocka_unit_test(cpus_come_after_tasks),
         cmocka_unit_test(one_sample_on_the_other_side_is_no_reason),
         cmocka_unit_test(a_step_that_did_not_help_is_taken_back),
+        cmocka_unit_test(what_was_given_back_is_not_taken_again),
         cmocka_unit_test(no_step_is_taken_at_the_end),
         cmocka_unit_test(memory_comes_before_the_kernel),
         cmocka_unit_test(the_law_finds_its_own),
