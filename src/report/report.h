@@ -37,6 +37,13 @@ const struct dt_bound *dt_report_quality(const struct dt_study *s, struct dt_bou
  * the fastest first. Caller frees. */
 struct dt_merit *dt_report_front(const struct dt_study *s, size_t *n);
 
+/* ---- what the roles used (usage.c) ---- */
+
+/* Of the best trial and of the job as submitted, and what to make of it; nothing where no sample was taken. */
+void dt_report_usage(FILE *f, const struct dt_study *s);
+/* {"ps": {"samples": 12, "cpu": [mean, max], ...}}, of the trial's last run that was sampled. The caller puts() it. */
+struct json_object *dt_report_usage_json(const struct dt_trial *t);
+
 /* One line a trial, with a header. */
 void dt_report_csv(FILE *f, const struct dt_study *s);
 

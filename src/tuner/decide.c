@@ -258,7 +258,7 @@ int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct 
         decide_ending(s, a);
         return 0;
     }
-    if (cancel_done(s, a))
+    if (cancel_done(s, a) || dt_study_move(s, now, a))
         return 0;
     a->trial = dt_study_hopeless(s, &a->why);
     if (a->trial) {
@@ -268,6 +268,11 @@ int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct 
     a->why = s->n || s->external ? why_stop(s, now) : NULL;
     if (a->why) {
         a->kind = DT_ACTION_STOP;
+        return 0;
+    }
+    a->trial = dt_study_reallocate(s, now, &a->x, &a->why);
+    if (a->trial) {
+        a->kind = DT_ACTION_REALLOCATE;
         return 0;
     }
     size_t taken = submit_due(s, now, a);
