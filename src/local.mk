@@ -8,7 +8,7 @@ libdt_a_SOURCES = \
 
 libdt_a_SOURCES += \
 	src/space/space.h src/space/param.c src/space/constraint.c src/space/condition.c src/space/space.c \
-	src/space/cluster.h src/space/cluster.c src/space/fidelity.c
+	src/space/beside.c src/space/fidelity.c src/space/cluster.h src/space/cluster.c
 
 libdt_a_SOURCES += \
 	src/expand/carrier.h src/expand/carrier.c src/expand/expand.h src/expand/job.c src/expand/shape.c \
@@ -18,13 +18,14 @@ libdt_a_SOURCES += src/placement/placement.h src/placement/placement.c
 
 libdt_a_SOURCES += \
 	src/spec/spec.h src/spec/spec_private.h src/spec/spec.c src/spec/reader.c src/spec/domain.c \
-	src/spec/metrics.c src/spec/merge.c
+	src/spec/metrics.c src/spec/reallocate.c src/spec/merge.c
 
 # The same bits on every machine: no fused multiply-add; the loops of the model are worth vectorizing.
 libdt_a_CFLAGS = $(AM_CFLAGS) $(MODEL_CFLAGS)
 libdt_a_SOURCES += \
 	src/model/model.h src/model/portable.h src/model/kernel.h src/model/gp.c src/model/fit.c \
-	src/model/encode.h src/model/encode.c src/model/speed.h src/model/speed.c
+	src/model/encode.h src/model/encode.c src/model/speed.h src/model/speed.c src/model/nnls.h src/model/nnls.c \
+	src/model/work.h src/model/work.c
 
 libdt_a_SOURCES += \
 	src/optimizer/optimizer.h src/optimizer/algorithms.h src/optimizer/optimizer.c src/optimizer/recommend.c \
@@ -37,14 +38,15 @@ libdt_a_SOURCES += \
 	src/stopping/population.h src/stopping/population.c
 
 libdt_a_SOURCES += \
-	src/tuner/tuner.h src/tuner/event.c src/tuner/study.c src/tuner/series.c src/tuner/ask.c src/tuner/decide.c src/tuner/early.c src/tuner/population.c src/tuner/journal.c \
+	src/tuner/tuner.h src/tuner/event.c src/tuner/study.c src/tuner/series.c src/tuner/ask.c \
+	src/tuner/decide.c src/tuner/early.c src/tuner/population.c src/tuner/reallocate.c src/tuner/journal.c \
 	src/tuner/run.c src/tuner/setup.h src/tuner/setup.c
 
 libdt_a_SOURCES += \
 	src/backend/backend.h src/backend/slurm_private.h src/backend/slurm.c src/backend/slurm_jobs.c \
 	src/backend/slurm_cluster.c src/backend/slurm_submit.c src/backend/records.c src/backend/trial.c \
 	src/backend/steps.c src/backend/steps_env.c src/backend/slurm_steps.c src/backend/allocation.c \
-	src/backend/metrics.c src/backend/handover.c src/backend/replay.c
+	src/backend/metrics.c src/backend/usage.c src/backend/handover.c src/backend/replay.c
 
 libdt_a_SOURCES += \
 	src/history/history.h src/history/workload.c src/history/history.c src/history/apply.c \
@@ -52,8 +54,16 @@ libdt_a_SOURCES += \
 
 libdt_a_SOURCES += src/serve/serve.h src/serve/protocol.c src/serve/lines.h src/serve/lines.c
 
-libdt_a_SOURCES += src/report/report.h src/report/text.c src/report/front.c src/report/thrift.c src/report/data.c \
-	src/report/record.c
+libdt_a_SOURCES += src/monitor/monitor.h src/monitor/usage.c src/monitor/proc.c \
+	src/monitor/cgroup.c src/monitor/gpu.c src/monitor/sampler.c src/monitor/gather.c
+
+libdt_a_SOURCES += \
+	src/allocator/allocator.h src/allocator/allocator_private.h src/allocator/allocator.c \
+	src/allocator/thresholds.c src/allocator/gain.c src/allocator/save.c
+
+libdt_a_SOURCES += \
+	src/report/report.h src/report/text.c src/report/front.c src/report/thrift.c src/report/data.c \
+	src/report/record.c src/report/usage.c
 
 libdt_a_SOURCES += \
 	src/spec/submission.h src/spec/submission_private.h src/spec/submission.c \

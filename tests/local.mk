@@ -9,11 +9,15 @@ AM_TESTS_ENVIRONMENT = DT_BUILD='$(abs_top_builddir)'; export DT_BUILD;
 # A program a part, its source of the same name. All of the library is linked but where a test includes what it tests.
 UNIT_TESTS = \
 	tests/unit/test_util tests/unit/test_submission tests/unit/test_spec tests/unit/test_space \
-	tests/unit/test_expand tests/unit/test_gp tests/unit/test_bayes tests/unit/test_warm tests/unit/test_fidelity tests/unit/test_optimizer tests/unit/test_stopping tests/unit/test_prune tests/unit/test_population tests/unit/test_handover tests/unit/test_study tests/unit/test_metrics \
+	tests/unit/test_expand tests/unit/test_gp tests/unit/test_bayes tests/unit/test_warm tests/unit/test_fidelity \
+	tests/unit/test_optimizer tests/unit/test_stopping tests/unit/test_prune tests/unit/test_population \
+	tests/unit/test_handover tests/unit/test_reallocate tests/unit/test_study tests/unit/test_metrics \
 	tests/unit/test_journal tests/unit/test_replay tests/unit/test_simulate tests/unit/test_launch \
-	tests/unit/test_carrier tests/unit/test_job_submit tests/unit/test_history tests/unit/test_serve tests/unit/test_steps
+	tests/unit/test_carrier tests/unit/test_job_submit tests/unit/test_history tests/unit/test_serve \
+	tests/unit/test_monitor tests/unit/test_steps
 LDADD = $(LIBDT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_job_submit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/plugin
+tests_unit_test_monitor_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_NVML='"$(abs_top_builddir)/tests/unit/.libs/fake_nvml.so"'
 
 # In order: what a later one builds on is tested by an earlier one. make check CLUSTER_TESTS= leaves them out.
 CLUSTER_TESTS = \
@@ -21,10 +25,14 @@ CLUSTER_TESTS = \
 	tests/cluster/04-launch.bats tests/cluster/05-sbatch-parity.bats tests/cluster/06-refusals.bats \
 	tests/cluster/07-expand.bats tests/cluster/08-options.bats tests/cluster/09-lifecycle.bats \
 	tests/cluster/10-metrics.bats tests/cluster/11-history.bats tests/cluster/12-serve.bats \
-	tests/cluster/13-loops.bats tests/cluster/14-pbt.bats tests/cluster/15-steps.bats
+	tests/cluster/13-loops.bats tests/cluster/14-pbt.bats tests/cluster/15-steps.bats \
+	tests/cluster/16-monitor.bats tests/cluster/17-reallocate.bats
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)
+check_LTLIBRARIES = tests/unit/fake_nvml.la
+tests_unit_fake_nvml_la_SOURCES = tests/unit/fake_nvml.c
+tests_unit_fake_nvml_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 TESTS += $(UNIT_TESTS)
 endif
 if HAVE_BATS

@@ -14,6 +14,8 @@ struct dt_backend_ops {
                   struct dt_error *e);
     /* Asks for the end of a run; its ENDED event comes by wait(). Safe to repeat; asks again by itself until it was heard. */
     int (*cancel)(void *b, const struct dt_trial *t, struct dt_error *e);
+    /* Asks a run for a checkpoint, for t->move; once there is one, a CHECKPOINTED event may come by wait(). */
+    int (*checkpoint)(void *b, const struct dt_study *s, const struct dt_trial *t, struct dt_error *e);
     /* Waits for something to happen, at most until `until` (this backend's clock), and appends events. Returns early
      * when a signal arrives. */
     int (*wait)(void *b, const struct dt_study *s, double until, struct dt_event **events, size_t *n,

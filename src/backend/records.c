@@ -1,8 +1,12 @@
 #include "backend/slurm_private.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static struct json_object *read_record(const char *dir, const char *name)
 {
@@ -94,6 +98,46 @@ uint32_t dt_records_job(const char *dir)
     uint32_t id = (uint32_t)strtoul(dt_json_str(start, "job", "0"), NULL, 10);
     json_object_put(start);
     return id;
+}
+
+bool dt_records_launched(const char *dir)
+{
+    char *path = dt_xasprintf("%s/launch-1.json", dir);
+    bool there = access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+#define CHECKPOINT_DEPTH 4 /* of folders in folders */
+
+static double newest_in(int parent, const char *name, int depth)
+{
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    double newest = -INFINITY;
+    struct dirent *entry;
+    if (fd >= 0 && !d)
+        close(fd);
+    while (d && (entry = readdir(d))) {
+        struct stat st;
+        if (entry->d_name[0] == '.' || fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        if (S_ISREG(st.st_mode))
+            newest = fmax(newest, (double)st.st_mtim.tv_sec + 1e-9 * (double)st.st_mtim.tv_nsec);
+        else if (S_ISDIR(st.st_mode) && depth > 1)
+            newest = fmax(newest, newest_in(fd, entry->d_name, depth - 1));
+    }
+    if (d)
+        closedir(d);
+    return newest;
+}
+
+double dt_records_checkpoint(const char *dir)
+{
+    char *path = dt_xasprintf("%s/checkpoint", dir);
+    double newest = newest_in(AT_FDCWD, path, CHECKPOINT_DEPTH);
+    free(path);
+    return newest;
 }
 
 void dt_records_free(struct dt_records *r)

@@ -29,9 +29,12 @@
 struct watch {
     int trial, run;
     struct dt_feed *feed; /* its metrics; NULL: not looked at yet */
+    struct dt_usage_feed *usage; /* the same of what it uses */
     bool started;
     double billing, nodes;
     double cancel_due; /* when its end is to be asked for again; 0 */
+    double ask_due;    /* when it is to be asked for a checkpoint, as it was not heard yet; 0 */
+    struct dt_checkpoint_watch checkpoint;
     double over_since; /* when Slurm first said it was over, or the record appeared; 0 */
 };
 
@@ -90,6 +93,7 @@ static void watch_new(struct slurm *b, const struct dt_trial *t)
                                         .run = t->run,
                                         .billing = NAN,
                                         .nodes = NAN,
+                                        .checkpoint = DT_CHECKPOINT_WATCH,
                                         .started = t->state == DT_TRIAL_STARTED};
 }
 
@@ -216,6 +220,43 @@ static int cancel(void *arg, const struct dt_trial *t, struct dt_error *e)
     return 0;
 }
 
+/* ---- checkpoints ---- */
+
+/* The tasks are signalled, or the script where it started none: a shell that waits for them would
+ * die of it. */
+static void ask(struct slurm *b, const struct dt_study *s, const struct dt_trial *t, struct watch *w)
+{
+    char *dir = dt_trial_dir(&b->c, t);
+    bool script = !dt_records_launched(dir);
+    bool heard = dt_slurm_signal(t->job, s->spec->checkpoint.signal, script, NULL) == 0;
+    w->ask_due = heard ? 0 : dt_monotonic() + AGAIN;
+    free(dir);
+}
+
+static int checkpoint(void *arg, const struct dt_study *s, const struct dt_trial *t, struct dt_error *e)
+{
+    struct slurm *b = arg;
+    struct watch *w = watch_of(b, t);
+    char *dir = dt_trial_dir(&b->c, t);
+    (void)e; /* what slurmctld does not take now is sent again while waiting */
+    dt_checkpoint_wait(&w->checkpoint, dir);
+    free(dir);
+    ask(b, s, t, w);
+    b->tick = TICK_MIN;
+    return 0;
+}
+
+static void look_for_checkpoint(struct slurm *b, const struct dt_study *s, const struct dt_trial *t,
+                                struct watch *w, const char *dir, bool ended, const struct dt_events *out)
+{
+    if (!t->move.asking || t->move.checkpointed)
+        return;
+    if (!ended && w->ask_due > 0 && dt_monotonic() >= w->ask_due)
+        ask(b, s, t, w);
+    if (dt_checkpoint_came(&w->checkpoint, dir, ended))
+        dt_events_add(out, DT_EVENT_CHECKPOINTED, t, dt_now());
+}
+
 /* ---- watching ---- */
 
 static enum dt_cause cause_of_state(uint32_t state, bool failed)
@@ -312,7 +353,7 @@ static const struct dt_slurm_job *find_in(const struct slurm *b, const struct dt
 }
 
 /* Everything that can be said of one trial now. `jobs` is NULL where Slurm was not asked. True when
- * there was news. */
+ * there was news: what it uses is none, for it comes as long as it runs, and says nothing of Slurm. */
 static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_trial *t,
                     const struct dt_slurm_jobs *jobs, const struct dt_events *out)
 {
@@ -322,7 +363,6 @@ static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_t
     size_t before = *out->n;
     char *dir = dt_trial_dir(&b->c, t);
     dt_records_read(dir, &r);
-    free(dir);
     if (job) {
         w->billing = job->billing;
         w->nodes = job->state == JOB_PENDING ? NAN : job->nodes;
@@ -343,19 +383,29 @@ static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_t
     }
     if (w->started)
         dt_trial_metrics(&b->c, s, t, &w->feed, r.ended, out);
-    if (is_final(w, t, &r, job, jobs != NULL)) {
+    bool news = *out->n > before, final = is_final(w, t, &r, job, jobs != NULL);
+    if (w->started || final)
+        dt_trial_usage(&b->c, s, t, &w->usage, r.ended || final, out);
+    size_t told = *out->n;
+    look_for_checkpoint(b, s, t, w, dir, final, out);
+    news |= *out->n > told;
+    if (final) {
         if (!w->started || !r.ended)
             dt_trial_metrics(&b->c, s, t, &w->feed, true, out);
         if (job && job->never)
             dt_slurm_cancel(t->job, NULL);
         emit_end(b, t, w, &r, job, out);
         dt_feed_free(w->feed);
+        dt_usage_feed_free(w->usage);
         w->feed = NULL;
+        w->usage = NULL;
+        news = true;
     } else if (w->over_since > 0) {
         b->next_poll = fmin(b->next_poll, dt_monotonic() + 0.1);
     }
     dt_records_free(&r);
-    return *out->n > before;
+    free(dir);
+    return news;
 }
 
 static bool look(struct slurm *b, const struct dt_study *s, const struct dt_events *out)
@@ -381,6 +431,7 @@ static int wait_for(void *arg, const struct dt_study *s, double until, struct dt
 {
     struct slurm *b = arg;
     struct dt_events out = {events, n};
+    size_t before = *n;
     bool woken = false;
     (void)e;
     for (;;) {
@@ -388,10 +439,9 @@ static int wait_for(void *arg, const struct dt_study *s, double until, struct dt
             b->tick = TICK_MIN;
             b->poll_pause = POLL_MIN;
             b->next_poll = fmin(b->next_poll, dt_monotonic() + POLL_MIN);
-            return 0;
         }
         double left = until - dt_now();
-        if (woken || left <= 0)
+        if (*n > before || woken || left <= 0)
             return 0;
         double tick = fmin(fmin(b->tick, left), b->next_poll - dt_monotonic());
         woken = dt_slurm_nap(b->c.wake_fd, fmax(TICK_LEAST, tick));
@@ -439,13 +489,15 @@ static int sweep(void *arg, struct dt_error *e)
 static void destroy(void *arg)
 {
     struct slurm *b = arg;
-    for (size_t i = 0; i < b->n; i++)
+    for (size_t i = 0; i < b->n; i++) {
         dt_feed_free(b->watches[i].feed);
+        dt_usage_feed_free(b->watches[i].usage);
+    }
     free(b->watches);
     free(b);
 }
 
-static const struct dt_backend_ops ops = {"slurm",  now,  submit, cancel,
+static const struct dt_backend_ops ops = {"slurm",  now,  submit, cancel, checkpoint,
                                           wait_for, find, sweep,  destroy};
 
 struct dt_backend *dt_backend_slurm(const struct dt_slurm_config *config)

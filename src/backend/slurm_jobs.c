@@ -126,13 +126,23 @@ const struct dt_slurm_job *dt_slurm_jobs_find(const struct dt_slurm_jobs *jobs, 
     return NULL;
 }
 
-int dt_slurm_cancel(uint32_t job, struct dt_error *e)
+static int kill_job(uint32_t job, int signal, uint16_t flags, const char *doing, struct dt_error *e)
 {
     char *id = dt_xasprintf("%u", job);
-    int rc = slurm_kill_job2(id, SIGKILL, 0, NULL);
+    int rc = slurm_kill_job2(id, (uint16_t)signal, flags, NULL);
     int code = errno;
     free(id);
     if (rc == SLURM_SUCCESS || code == ESLURM_ALREADY_DONE || code == ESLURM_INVALID_JOB_ID)
         return 0;
-    return dt_fail(e, "cannot cancel job %u: %s", job, slurm_strerror(code));
+    return dt_fail(e, "cannot %s job %u: %s", doing, job, slurm_strerror(code));
+}
+
+int dt_slurm_cancel(uint32_t job, struct dt_error *e)
+{
+    return kill_job(job, SIGKILL, 0, "cancel", e);
+}
+
+int dt_slurm_signal(uint32_t job, int signal, bool script, struct dt_error *e)
+{
+    return kill_job(job, signal, script ? KILL_JOB_BATCH : 0, "signal", e);
 }

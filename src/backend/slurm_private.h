@@ -29,6 +29,8 @@ const struct dt_slurm_job *dt_slurm_jobs_find(const struct dt_slurm_jobs *jobs, 
 /* Like scancel. A job that is already gone is no error. */
 int dt_slurm_cancel(uint32_t job, struct dt_error *e);
 
+/* Like scancel --signal: the steps of the job get it, or with `script` the batch script alone. */
+int dt_slurm_signal(uint32_t job, int signal, bool script, struct dt_error *e);
 /* GPUs in a node's gres text: "gpu:k80:4(S:0-1),nvme:1". */
 size_t dt_slurm_gpus(const char *gres);
 
@@ -40,8 +42,8 @@ struct dt_slurm_steps {
 /* Those that run in the job and have `mark` in their name. -1 where slurmctld does not answer. */
 int dt_slurm_steps_load(uint32_t job, const char *mark, struct dt_slurm_steps *steps, struct dt_error *e);
 void dt_slurm_steps_free(struct dt_slurm_steps *steps);
-/* SIGKILL, by scancel. */
-void dt_slurm_steps_kill(const struct dt_slurm_steps *steps);
+/* A signal to each, by scancel; -1 where that did not work. */
+int dt_slurm_steps_signal(const struct dt_slurm_steps *steps, int signal);
 
 /* ---- steps_env.c ---- */
 
@@ -62,6 +64,11 @@ struct dt_records {
 };
 void dt_records_read(const char *dir, struct dt_records *r);
 void dt_records_free(struct dt_records *r);
+/* Whether the run has started roles. */
+bool dt_records_launched(const char *dir);
+/* When the newest file in the trial's checkpoint folder was last written, by the file system's clock; -INFINITY where
+ * there is none. */
+double dt_records_checkpoint(const char *dir);
 /* The end of the trial's output; NULL where there is none. Caller frees. */
 char *dt_records_last_lines(const char *dir);
 /* The job that the run says it is; 0 where it has not begun. */
@@ -102,6 +109,18 @@ void dt_feed_read(struct dt_feed *f, const struct dt_spec *spec, const struct dt
 char *dt_feed_note(const struct dt_feed *f);
 void dt_feed_free(struct dt_feed *f);
 
+/* ---- usage.c: what a run's samplers tell ----
+ *
+ * A folder with a file of JSON lines for each node; see monitor.h. A look costs a bounded time, however much is there. */
+
+struct dt_usage_feed;
+/* Goes on after what the trial's journaled usage tells. `period`: of the samples, in seconds. */
+struct dt_usage_feed *dt_usage_feed_new(const char *dir, double period, const struct dt_trial *t);
+/* Appends USAGE events for what was added since, looking twice a period. `to_end`: the run has ended, and all counts that
+ * is there. */
+void dt_usage_feed_read(struct dt_usage_feed *f, const struct dt_trial *t, bool to_end, struct dt_event **events,
+                        size_t *n);
+void dt_usage_feed_free(struct dt_usage_feed *f);
 /* ---- trial.c: a run's folder, and waiting for it ---- */
 
 /* Where events are appended. */
@@ -122,6 +141,19 @@ char *dt_trial_write_script(const struct dt_slurm_config *c, const struct dt_stu
 /* dt_feed_read() on the run's metrics; *feed is NULL before the first look. */
 void dt_trial_metrics(const struct dt_slurm_config *c, const struct dt_study *s, const struct dt_trial *t,
                       struct dt_feed **feed, bool to_end, const struct dt_events *out);
+/* dt_usage_feed_read() on what the run uses, where that is watched; *feed likewise. */
+void dt_trial_usage(const struct dt_slurm_config *c, const struct dt_study *s, const struct dt_trial *t,
+                    struct dt_usage_feed **feed, bool to_end, const struct dt_events *out);
+/* Waiting for a checkpoint that a run was asked for. */
+struct dt_checkpoint_watch {
+    double newest;      /* the newest one's time when it was asked, and since; -INFINITY */
+    double newer_since; /* monotonic: when that changed last; 0: it did not */
+};
+#define DT_CHECKPOINT_WATCH {.newest = -INFINITY}
+/* `dir` is the trial's folder. */
+void dt_checkpoint_wait(struct dt_checkpoint_watch *w, const char *dir);
+/* Whether there is a newer one than by then, and whole: nothing was written for a while, or the run has ended. */
+bool dt_checkpoint_came(struct dt_checkpoint_watch *w, const char *dir, bool ended);
 /* Sleeps; true where it was woken. */
 bool dt_slurm_nap(int wake_fd, double seconds);
 /* What the user should know of the run's metrics, of how they were found and how read; NULL: nothing. Caller frees. */

@@ -1,10 +1,10 @@
 #include "backend/slurm_private.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #define SCANCEL_TIMEOUT 20.0
 
@@ -46,16 +46,20 @@ void dt_slurm_steps_free(struct dt_slurm_steps *steps)
     dt_strv_free(&steps->names);
 }
 
-void dt_slurm_steps_kill(const struct dt_slurm_steps *steps)
+int dt_slurm_steps_signal(const struct dt_slurm_steps *steps, int signal)
 {
     struct dt_strv argv = DT_STRV_INIT;
     struct dt_proc_result r;
     if (!steps->ids.n)
-        return;
+        return 0;
     dt_strv_add(&argv, "scancel");
-    dt_strv_add(&argv, "--signal=KILL");
+    dt_strv_addf(&argv, "--signal=%d", signal);
     dt_strv_addv(&argv, steps->ids.v);
-    if (dt_proc_run(argv.v, NULL, SCANCEL_TIMEOUT, &r, NULL) == 0)
+    int rc = dt_proc_run(argv.v, NULL, SCANCEL_TIMEOUT, &r, NULL);
+    if (rc == 0) {
+        rc = WIFEXITED(r.status) && WEXITSTATUS(r.status) == 0 ? 0 : -1;
         dt_proc_result_free(&r);
+    }
     dt_strv_free(&argv);
+    return rc;
 }

@@ -31,6 +31,9 @@ struct run {
     char *name;  /* beginning of its steps' names */
     struct dt_placement where;
     struct dt_feed *feed;
+    struct dt_usage_feed *usage;
+    struct dt_checkpoint_watch checkpoint;
+    double ask_due; /* monotonic: when it is to be asked again, as it was not heard; 0 */
     bool started;
     bool asked;   /* to end, by us */
     double ended; /* monotonic: when the wrapper did; 0: it runs */
@@ -65,6 +68,7 @@ static void run_free(struct run *r)
 {
     dt_placement_free(&r->where);
     dt_feed_free(r->feed);
+    dt_usage_feed_free(r->usage);
     free(r->name);
 }
 
@@ -183,7 +187,8 @@ static int submit(void *arg, const struct dt_study *s, const struct dt_trial *t,
 {
     struct steps *b = arg;
     struct dt_shape shape;
-    struct run r = {.trial = t->id, .run = t->run, .force = INFINITY};
+    struct run r = {
+        .trial = t->id, .run = t->run, .checkpoint = DT_CHECKPOINT_WATCH, .force = INFINITY};
     *ev = (struct dt_event)DT_EVENT(DT_EVENT_SUBMITTED);
     ev->t = dt_now();
     ev->trial = t->id;
@@ -248,8 +253,9 @@ static bool group_is_gone(struct run *r)
     return kill(-r->group, 0) < 0 && errno == ESRCH;
 }
 
-/* The steps whose name begins as the run's; by force, or only counted. -1: not known. */
-static int steps_of(const struct steps *b, const struct run *r, bool by_force)
+/* How many steps the run has, by their names; each gets the signal, if it is one. -1: not known, or
+ * they may not have got it. */
+static int steps_of(const struct steps *b, const struct run *r, int signal)
 {
     struct dt_slurm_steps all, ours = {0};
     char *mark = dt_xasprintf("%s.", r->name);
@@ -259,8 +265,8 @@ static int steps_of(const struct steps *b, const struct run *r, bool by_force)
             if (dt_starts_with(all.names.v[i], mark))
                 dt_strv_add(&ours.ids, all.ids.v[i]);
         n = (int)ours.ids.n;
-        if (by_force)
-            dt_slurm_steps_kill(&ours);
+        if (signal && dt_slurm_steps_signal(&ours, signal) < 0)
+            n = -1;
         dt_slurm_steps_free(&all);
         dt_slurm_steps_free(&ours);
     }
@@ -284,8 +290,46 @@ static bool is_over(const struct steps *b, struct run *r)
         r->force = dt_monotonic() + AGAIN;
     }
     if (by_force || (r->ended && gone))
-        r->clear = steps_of(b, r, by_force) == 0 && r->ended && gone;
+        r->clear = steps_of(b, r, by_force ? SIGKILL : 0) == 0 && r->ended && gone;
     return r->clear;
+}
+
+/* ---- checkpoints ---- */
+
+/* The tasks are signalled, or the script where it started none, by way of its wrapper. */
+static void ask(const struct steps *b, const struct dt_study *s, struct run *r, const char *dir)
+{
+    int signal = s->spec->checkpoint.signal;
+    bool heard = dt_records_launched(dir) ? steps_of(b, r, signal) > 0 : kill(r->group, signal) == 0;
+    r->ask_due = heard ? 0 : dt_monotonic() + AGAIN;
+}
+
+static int checkpoint(void *arg, const struct dt_study *s, const struct dt_trial *t,
+                      struct dt_error *e)
+{
+    struct steps *b = arg;
+    struct run *r = run_of(b, t);
+    (void)e;
+    if (r && !r->ended) {
+        char *dir = dt_trial_dir(&b->c, t);
+        dt_checkpoint_wait(&r->checkpoint, dir);
+        ask(b, s, r, dir);
+        b->tick = TICK_MIN;
+        free(dir);
+    }
+    return 0;
+}
+
+static void look_for_checkpoint(const struct steps *b, const struct dt_study *s,
+                                const struct dt_trial *t, struct run *r, const char *dir, bool over,
+                                const struct dt_events *out)
+{
+    if (!t->move.asking || t->move.checkpointed)
+        return;
+    if (!r->ended && r->ask_due > 0 && dt_monotonic() >= r->ask_due)
+        ask(b, s, r, dir);
+    if (dt_checkpoint_came(&r->checkpoint, dir, over))
+        dt_events_add(out, DT_EVENT_CHECKPOINTED, t, dt_now());
 }
 
 /* ---- what a run has come to ---- */
@@ -382,6 +426,9 @@ static void look_at(struct steps *b, const struct dt_study *s, const struct dt_t
         }
         if (r->started)
             dt_trial_metrics(&b->c, s, t, &r->feed, over, out);
+        if (r->started || over)
+            dt_trial_usage(&b->c, s, t, &r->usage, over, out);
+        look_for_checkpoint(b, s, t, r, dir, over, out);
         if (over) {
             emit_end(b, t, r, &rec, out);
             forget(b, r);
@@ -448,7 +495,7 @@ static void sweep_steps(const struct steps *b)
     struct dt_slurm_steps left;
     char *mark = dt_xasprintf(".dt-%s-", b->c.study);
     if (dt_slurm_steps_load(b->a.job, mark, &left, NULL) == 0) {
-        dt_slurm_steps_kill(&left);
+        dt_slurm_steps_signal(&left, SIGKILL);
         dt_slurm_steps_free(&left);
     }
     free(mark);
@@ -485,7 +532,7 @@ static void destroy(void *arg)
     free(b);
 }
 
-static const struct dt_backend_ops ops = {"steps",  now,  submit, cancel,
+static const struct dt_backend_ops ops = {"steps",  now,  submit, cancel, checkpoint,
                                           wait_for, find, sweep,  destroy};
 
 struct dt_backend *dt_backend_steps(const struct dt_slurm_config *config, struct dt_allocation *a)

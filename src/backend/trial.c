@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define SCRIPT_MAX (64 * 1024 * 1024)
+#define QUIET 2.0 /* a checkpoint is whole when nothing was written for so long */
 
 struct dt_event *dt_events_add(const struct dt_events *out, enum dt_event_kind kind,
                                const struct dt_trial *t, double when)
@@ -94,7 +95,7 @@ char *dt_trial_write_script(const struct dt_slurm_config *c, const struct dt_stu
     return path;
 }
 
-/* ---- metrics ---- */
+/* ---- metrics and usage ---- */
 
 void dt_trial_metrics(const struct dt_slurm_config *c, const struct dt_study *s,
                       const struct dt_trial *t, struct dt_feed **feed, bool to_end,
@@ -109,6 +110,21 @@ void dt_trial_metrics(const struct dt_slurm_config *c, const struct dt_study *s,
     dt_feed_read(*feed, s->spec, t, to_end, out->v, out->n);
 }
 
+void dt_trial_usage(const struct dt_slurm_config *c, const struct dt_study *s,
+                    const struct dt_trial *t, struct dt_usage_feed **feed, bool to_end,
+                    const struct dt_events *out)
+{
+    if (!(s->spec->monitor_period > 0))
+        return;
+    if (!*feed) {
+        char *dir = dt_trial_dir(c, t), *samples = dt_xasprintf("%s/usage/%d", dir, t->run);
+        *feed = dt_usage_feed_new(samples, s->spec->monitor_period, t);
+        free(samples);
+        free(dir);
+    }
+    dt_usage_feed_read(*feed, t, to_end, out->v, out->n);
+}
+
 char *dt_trial_note(const struct dt_feed *feed, const struct dt_records *r)
 {
     char *read = feed ? dt_feed_note(feed) : NULL;
@@ -120,6 +136,21 @@ char *dt_trial_note(const struct dt_feed *feed, const struct dt_records *r)
 }
 
 /* ---- waiting ---- */
+
+void dt_checkpoint_wait(struct dt_checkpoint_watch *w, const char *dir)
+{
+    *w = (struct dt_checkpoint_watch){.newest = dt_records_checkpoint(dir)};
+}
+
+bool dt_checkpoint_came(struct dt_checkpoint_watch *w, const char *dir, bool ended)
+{
+    double newest = dt_records_checkpoint(dir);
+    if (newest > w->newest) {
+        w->newest = newest;
+        w->newer_since = dt_monotonic();
+    }
+    return w->newer_since > 0 && (ended || dt_monotonic() - w->newer_since >= QUIET);
+}
 
 bool dt_slurm_nap(int wake_fd, double seconds)
 {

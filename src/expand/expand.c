@@ -352,6 +352,24 @@ static void add_steps(struct json_object *o, const struct dt_trial_script *t)
     free(name);
 }
 
+/* What the tasks' samplers need to know. */
+static struct json_object *monitor_json(const struct dt_trial_script *t)
+{
+    struct json_object *o = json_object_new_object(), *mem = json_object_new_object();
+    struct dt_need needs[DT_ROLES];
+    json_object_object_add(o, "period_s", dt_json_number(t->spec->monitor_period));
+    if (t->where)
+        dt_shape_needs(t->shape, t->books, needs);
+    for (int r = 0; r < DT_ROLES; r++) {
+        uint64_t mib = t->where ? needs[r].mem_per_cpu * needs[r].cpus
+                                : dt_role_mem(t->shape, t->job, r);
+        if (t->shape->roles[r].count && mib)
+            json_object_object_add(mem, dt_role_names[r], json_object_new_int64((int64_t)mib));
+    }
+    json_object_object_add(o, "mem_mib", mem);
+    return o;
+}
+
 /* What dt-launch needs to know; see launch.h. */
 static char *plan_text(const struct dt_trial_script *t)
 {
@@ -385,6 +403,8 @@ static char *plan_text(const struct dt_trial_script *t)
     }
     if (t->spec && t->spec->patterns.n)
         json_object_object_add(o, "metrics", metrics_json(t->spec));
+    if (t->study && t->spec && t->spec->monitor_period > 0)
+        json_object_object_add(o, "monitor", monitor_json(t));
     json_object_object_add(o, "params", params);
     json_object_object_add(o, "config", config);
     char *text = dt_json_text(o);
@@ -397,7 +417,7 @@ static void put_where(struct header *h, const struct dt_trial_script *t, int rol
 {
     const char *sep = " ";
     for (size_t i = 0; t->where && i < t->where->n; i++) {
-        const struct dt_part *part = &t->where->v[i];
+        const struct dt_place *part = &t->where->v[i];
         if (part->tasks[role])
             dt_buf_addf(&h->text, "%s%zu on %s", sep, part->tasks[role],
                         t->books->v[part->node].name);

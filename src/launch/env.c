@@ -92,7 +92,7 @@ static struct json_object *describe_role(const struct dt_launch_plan *p, size_t 
 
 struct json_object *dt_launch_describe(const struct dt_launch_plan *p, int number)
 {
-    static const char *const copied[] = {"trial", "run", "params"};
+    static const char *const copied[] = {"trial", "run", "params", "monitor"};
     struct json_object *o = json_object_new_object(), *roles = json_object_new_array();
     json_object_object_add(o, "version", json_object_new_int(1));
     json_object_object_add(o, "number", json_object_new_int(number));

@@ -159,7 +159,8 @@ struct json_object *dt_patterns_stop(struct dt_watcher *w);
 
 /* ---- task.c, batch.c ---- */
 
-/* dt-launch --task ROLE LAUNCH PROGRAM...: LAUNCH is the JSON of dt_launch_describe() or @FILE. */
+/* dt-launch --task ROLE LAUNCH PROGRAM...: LAUNCH is the JSON of dt_launch_describe() or @FILE. With "monitor": {"period_s":
+ * 10, "mem_mib": {ROLE: ...}} in the plan a sampler runs beside PROGRAM; mem_mib is what each task asked for. */
 int dt_task_main(int argc, char **argv);
 /* dt-launch --carrier SCRIPT [ARGS]. */
 int dt_batch_main(int argc, char **argv);

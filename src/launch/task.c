@@ -1,7 +1,9 @@
 #include "launch/launch.h"
+#include "monitor/monitor.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -32,6 +34,8 @@ struct task {
     const char *role;
     int rank, launch;
     char *dir, *node;
+    struct dt_sampler_config monitor; /* period 0: off */
+    char *samples;                    /* folder */
     bool controlled; /* standard input says when to end */
     bool told;       /* to end, by a signal or by the end of the input */
     bool dismissed;  /* by the end of the input: its status does not count */
@@ -341,7 +345,10 @@ static int run_task(struct task *t, char **program, struct dt_error *e)
     open_log(t);
     if (start_program(t, program, &old, e) < 0)
         return -1;
+    pid_t sampler = t->monitor.period > 0 ? dt_sampler_start(&t->monitor, t->child) : 0;
     supervise(t, fd);
+    if (sampler)
+        kill(sampler, SIGKILL);
     close(fd);
     bool failed = WIFSIGNALED(t->status) || WEXITSTATUS(t->status) != 0;
     if (failed && !t->told)
@@ -381,6 +388,38 @@ static bool is_background(struct json_object *launch, const char *role)
     return false;
 }
 
+/* Whether the step has one task on each of its nodes. */
+static bool is_alone(void)
+{
+    int *counts;
+    const char *text = getenv("SLURM_STEP_TASKS_PER_NODE");
+    int n = text ? dt_counts_expand(text, &counts) : -1;
+    bool alone = n > 0;
+    for (int i = 0; i < n; i++)
+        alone &= counts[i] == 1;
+    if (n >= 0)
+        free(counts);
+    return alone;
+}
+
+static void prepare_monitor(struct task *t, struct json_object *launch)
+{
+    struct json_object *monitor = dt_json_get(launch, "monitor");
+    double mib = dt_json_num(dt_json_get(monitor, "mem_mib"), t->role, NAN);
+    int cpus = env_number("SLURM_CPUS_PER_TASK"), local = env_number("SLURM_LOCALID");
+    t->samples = dt_xasprintf("%s/usage/%d", t->dir, (int)dt_json_int(launch, "run", 1));
+    t->monitor = (struct dt_sampler_config){
+        .dir = t->samples,
+        .node = t->node,
+        .role = t->role,
+        .rank = t->rank,
+        .first_here = local == 0,
+        .alone = is_alone(),
+        .period = dt_json_num(monitor, "period_s", 0),
+        .limits = {cpus > 0 ? cpus : INFINITY, mib * 1024 * 1024},
+    };
+}
+
 static int prepare(struct task *t, struct json_object *launch, struct dt_error *e)
 {
     struct dt_strv env = DT_STRV_INIT;
@@ -398,6 +437,7 @@ static int prepare(struct task *t, struct json_object *launch, struct dt_error *
         return -1;
     }
     environ = env.v; /* kept to the end of the process */
+    prepare_monitor(t, launch);
     return 0;
 }
 
@@ -409,6 +449,7 @@ static void release(struct task *t)
     dt_buf_free(&t->tail.part[1]);
     free(t->dir);
     free(t->node);
+    free(t->samples);
 }
 
 int dt_task_main(int argc, char **argv)

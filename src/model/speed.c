@@ -3,6 +3,7 @@
  * speed as 1/w, 1/p, 1 and p/w in asynchronous training. This is the union of both, by non-negative
  * least squares on relative errors. */
 #include "model/speed.h"
+#include "model/nnls.h"
 #include "model/portable.h"
 
 #include <stdlib.h>
@@ -24,32 +25,10 @@ static void terms(const struct dt_space *s, const double *x, double *f)
     f[6] = p / w;
 }
 
-/* Minimises the sum of (a . f_i - 1)^2 over rows f_i and the ridge for a >= 0, a coordinate after
- * the other; row `without` is left out. Terms are scaled to equal length, so that the ridge weighs
- * on all alike. */
 static void fit(const double *f, size_t n, size_t without, double *a)
 {
-    double gram[TERMS][TERMS] = {{0}}, sum[TERMS] = {0}, length[TERMS];
-    for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < TERMS && i != without; j++) {
-            sum[j] += f[i * TERMS + j];
-            for (size_t k = 0; k < TERMS; k++)
-                gram[j][k] += f[i * TERMS + j] * f[i * TERMS + k];
-        }
-    }
-    for (size_t j = 0; j < TERMS; j++) {
-        length[j] = gram[j][j];
-        gram[j][j] *= 1 + RIDGE;
-        a[j] = 0;
-    }
-    for (int sweep = 0; sweep < 100; sweep++) {
-        for (size_t j = 0; j < TERMS; j++) {
-            double rest = sum[j];
-            for (size_t k = 0; k < TERMS; k++)
-                rest -= k != j ? gram[j][k] * a[k] : 0;
-            a[j] = length[j] > 0 ? fmax(rest / gram[j][j], 0) : 0;
-        }
-    }
+    static const double ridge[TERMS] = {RIDGE, RIDGE, RIDGE, RIDGE, RIDGE, RIDGE, RIDGE};
+    dt_nnls(f, n, without, TERMS, ridge, a);
 }
 
 static double log_time(const double *a, const double *f)

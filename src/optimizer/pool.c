@@ -251,52 +251,18 @@ struct dt_pool *dt_pool_around(const struct dt_context *ctx, const struct dt_enc
     return pool_of_rows(rows, gather(ctx, x, reach, n, rng, rows, 0), e);
 }
 
-static bool same_hyperparameters(const struct dt_space *s, const double *a, const double *b)
-{
-    for (size_t i = 0; i < s->n; i++)
-        if (s->params[i].hyper && !dt_config_equal(a + i, b + i, 1))
-            return false;
-    return true;
-}
-
-/* Every DT configuration there is, beside the hyperparameters of x. */
-static double *all_beside(const struct dt_context *ctx, const double *x, bool untried, size_t *n)
-{
-    const struct dt_space *s = ctx->space;
-    bool *among = dt_xcalloc(s->n, sizeof(*among));
-    double *rows = dt_xcalloc(POOL_MAX * s->n, sizeof(double));
-    for (size_t i = 0; i < s->n; i++)
-        among[i] = !s->params[i].hyper;
-    struct dt_walk w = {.conditions = s->conditions, .among = among};
-    dt_walk_start(&w);
-    *n = 0;
-    do {
-        double *row = rows + *n * s->n;
-        for (size_t i = 0; i < s->n; i++)
-            row[i] = among[i] ? w.x[i] : x[i];
-        *n += dt_space_allows(s, row, NULL) && !(untried && dt_context_tried(ctx, row));
-    } while (*n < POOL_MAX && dt_walk_next(&w));
-    dt_walk_end(&w);
-    free(among);
-    return rows;
-}
-
 struct dt_pool *dt_pool_beside(const struct dt_context *ctx, const struct dt_encoding *e,
                                const double *x, bool untried)
 {
     const struct dt_space *s = ctx->space;
-    size_t n = 0;
-    if (!s->enumerated) {
-        double *rows = all_beside(ctx, x, untried, &n);
-        return pool_of_rows(rows, n, e);
+    size_t all, n = 0;
+    double *rows = dt_space_beside(s, x, s->enumerated ? s->npoints : POOL_MAX, &all);
+    for (size_t i = 0; i < all; i++) {
+        const double *row = rows + i * s->n;
+        if (!untried || !dt_context_tried(ctx, row))
+            memmove(rows + n++ * s->n, row, s->n * sizeof(double));
     }
-    const double **raw = dt_xcalloc(s->npoints + 1, sizeof(*raw));
-    for (size_t i = 0; i < s->npoints; i++) {
-        const double *point = s->points + i * s->n;
-        if (same_hyperparameters(s, point, x) && !(untried && dt_context_tried(ctx, point)))
-            raw[n++] = point;
-    }
-    return pool_of(raw, n, NULL, e);
+    return pool_of_rows(rows, n, e);
 }
 
 struct dt_pool *dt_pool_best(const struct dt_pool *p, const struct dt_encoding *e,

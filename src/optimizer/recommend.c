@@ -59,7 +59,7 @@ static struct standings standings_of(const struct dt_context *ctx)
     for (size_t i = 0; i < ctx->nobs; i++) {
         const struct dt_observation *o = &ctx->obs[i];
         struct standing *s = &all.v[o->again ? o->again - 1 : i];
-        if (o->status == DT_STATUS_OK && dt_space_is_full(ctx->space, o->x)) {
+        if (o->status == DT_STATUS_OK && !o->part && dt_space_is_full(ctx->space, o->x)) {
             all.repeats += s->n > 0;
             all.relative &= o->value > 0;
             take(s, ctx->maximize ? -o->value : o->value);

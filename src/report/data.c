@@ -9,6 +9,27 @@ static void add_number(struct json_object *o, const char *key, double x)
     json_object_object_add(o, key, isfinite(x) ? dt_json_number(x) : NULL);
 }
 
+/* Its runs before the last one that told how far they were. */
+static struct json_object *parts_json(const struct dt_study *s, const struct dt_trial *t)
+{
+    struct json_object *list = json_object_new_array();
+    for (size_t i = 0; i < t->nparts; i++) {
+        const struct dt_part *p = &t->parts[i];
+        struct json_object *o = json_object_new_object();
+        json_object_object_add(o, "run", json_object_new_int(p->run));
+        json_object_object_add(o, "config", dt_config_to_json(s->space, p->x));
+        json_object_object_add(o, "reallocated", json_object_new_boolean(p->moved));
+        add_number(o, "from", p->from);
+        add_number(o, "to", p->to);
+        add_number(o, "pace_s", p->pace);
+        add_number(o, "value", dt_trial_worth(s, t, p));
+        add_number(o, "checkpoint_s", p->checkpoint_s);
+        add_number(o, "run_s", p->run_s);
+        json_object_array_add(list, o);
+    }
+    return list;
+}
+
 static struct json_object *trial_json(const struct dt_study *s, const struct dt_trial *t)
 {
     struct json_object *o = json_object_new_object(), *metrics = json_object_new_object();
@@ -36,9 +57,13 @@ static struct json_object *trial_json(const struct dt_study *s, const struct dt_
     add_number(o, "nodes", t->nodes);
     json_object_object_add(o, "runs", json_object_new_int(t->run));
     json_object_object_add(o, "job", json_object_new_int64(t->job));
+    if (t->nparts)
+        json_object_object_add(o, "parts", parts_json(s, t));
     for (size_t i = 0; i < t->nmetrics; i++)
         add_number(metrics, t->metrics[i].name, t->metrics[i].last);
     json_object_object_add(o, "metrics", metrics);
+    if (t->usage.n)
+        json_object_object_add(o, "usage", dt_report_usage_json(t));
     if (t->text)
         json_object_object_add(o, "text", json_object_new_string(t->text));
     if (t->note)
@@ -91,11 +116,10 @@ struct json_object *dt_report_schedule(const struct dt_study *s)
     return list;
 }
 
-static double gain(const struct dt_study *s, const struct dt_trial *base,
-                   const struct dt_trial *best)
+static double gain(const struct dt_study *s, const struct dt_trial *best)
 {
     int n;
-    double before = base ? dt_study_mean(s, base, &n) : NAN,
+    double before = dt_study_before(s),
            now = best ? dt_study_mean(s, best, &n) : NAN;
     return s->spec->maximize ? now / before : before / now;
 }
@@ -141,7 +165,7 @@ struct json_object *dt_report_json(const struct dt_study *s, const char *name)
     json_object_object_add(o, "best", best ? standing_json(s, best) : NULL);
     json_object_object_add(o, "schedule", dt_report_schedule(s));
     json_object_object_add(o, "submitted", base ? standing_json(s, base) : NULL);
-    add_number(o, "gain", gain(s, base, best));
+    add_number(o, "gain", gain(s, best));
     json_object_object_add(o, "front", front_json(s));
     json_object_object_add(o, "cost", cost);
     json_object_object_add(o, "trials", trials);

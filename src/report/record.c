@@ -66,7 +66,26 @@ static struct json_object *observation_json(const struct dt_study *s, const stru
     for (size_t i = 0; i < t->nmetrics; i++)
         add_number(metrics, t->metrics[i].name, t->metrics[i].last);
     json_object_object_add(o, "metrics", metrics);
+    if (t->usage.n)
+        json_object_object_add(o, "usage", dt_report_usage_json(t));
     return o;
+}
+
+/* What the trial's earlier runs have shown of other configurations. */
+static void add_parts(const struct dt_study *s, const struct dt_trial *t, struct json_object *list)
+{
+    for (size_t i = 0; i < t->nparts; i++) {
+        struct dt_observation part;
+        if (!dt_trial_observe_part(s, t, &t->parts[i], &part) || part.status != DT_STATUS_OK)
+            continue;
+        struct json_object *o = json_object_new_object();
+        json_object_object_add(o, "trial", json_object_new_int(t->id));
+        json_object_object_add(o, "config", dt_config_to_json(s->space, part.x));
+        add_number(o, "value", part.value);
+        add_string(o, "status", dt_status_names[part.status]);
+        add_number(o, "duration_s", t->parts[i].run_s);
+        json_object_array_add(list, o);
+    }
 }
 
 static struct json_object *best_json(const struct dt_study *s)
@@ -115,6 +134,7 @@ struct json_object *dt_report_record(const struct dt_setup *setup, const struct 
         if (t->state == DT_TRIAL_ENDED && !t->parent && t->status != DT_STATUS_PENDING &&
             t->status != DT_STATUS_VOID)
             json_object_array_add(list, observation_json(s, t));
+        add_parts(s, t, list);
     }
     json_object_object_add(o, "space", space);
     json_object_object_add(o, "observations", list);

@@ -50,6 +50,13 @@ struct dt_thrift {
 };
 struct dt_thrift dt_report_thrift(const struct dt_study *s);
 
+/* ---- what the roles used (usage.c) ---- */
+
+/* Of the best trial and of the job as submitted, and what to make of it; nothing where no sample was taken. */
+void dt_report_usage(FILE *f, const struct dt_study *s);
+/* {"ps": {"samples": 12, "cpu": [mean, max], ...}}, of the trial's last run that was sampled. The caller puts() it. */
+struct json_object *dt_report_usage_json(const struct dt_trial *t);
+
 /* One line a trial, with a header. */
 void dt_report_csv(FILE *f, const struct dt_study *s);
 

@@ -144,6 +144,28 @@ static void print_parent(FILE *f, const struct dt_study *s, const struct dt_tria
     free(changes);
 }
 
+/* What its runs had done on other configurations. */
+static void print_parts(FILE *f, const struct dt_study *s, const struct dt_trial *t)
+{
+    for (size_t i = 0; i < t->nparts; i++) {
+        const struct dt_part *p = &t->parts[i];
+        char *config = dt_config_text(s->space, p->x);
+        double worth = dt_trial_worth(s, t, p);
+        fprintf(f, "       | run %d on %s", p->run, config);
+        if (isfinite(p->from))
+            fprintf(f, ": %.5g to %.5g by its own count", p->from, p->to);
+        if (isfinite(p->pace))
+            fprintf(f, ", %.4g s a step", p->pace);
+        if (isfinite(worth)) {
+            char *value = value_text(s, worth);
+            fprintf(f, ", in all it would have come to %s", value);
+            free(value);
+        }
+        fputc('\n', f);
+        free(config);
+    }
+}
+
 /* `best`: the trial of the best configuration by then, or NULL, and its mean. */
 static void print_ended(FILE *f, const struct dt_study *s, const struct dt_trial *t,
                         const struct dt_trial *best, double mean)
@@ -174,12 +196,45 @@ static void print_ended(FILE *f, const struct dt_study *s, const struct dt_trial
     if (t->cause != DT_CAUSE_OK && t->cause != DT_CAUSE_TARGET && !ours)
         print_lines_indented(f, t->text);
     print_note(f, s, t);
+    print_parts(f, s, t);
     free(wait);
     free(run);
     free(measured);
     free(value);
     free(top);
     free(config);
+}
+
+/* "ps=1 workers=2 -> ps=4 workers=2": what a move changes, and what it keeps. Caller frees. */
+static char *move_text(const struct dt_space *s, const double *from, const double *to)
+{
+    char *a = dt_config_text(s, from), *b = dt_config_text(s, to);
+    char *text = dt_xasprintf("%s -> %s", a, b);
+    free(a);
+    free(b);
+    return text;
+}
+
+/* The end of a run that is not the end of its trial. */
+static void print_run_ended(FILE *f, const struct dt_study *s, const struct dt_trial *t,
+                            const struct dt_event *ev)
+{
+    const struct dt_part *p = t->nparts ? &t->parts[t->nparts - 1] : NULL;
+    bool asked = p && p->run == ev->run && !isnan(p->checkpoint_s);
+    if (asked && p->moved) {
+        char *config = dt_config_text(s->space, t->x);
+        fprintf(f, "%5d run %d wrote its checkpoint and ended after %.1f s: goes on with %s\n", t->id,
+                ev->run, p->checkpoint_s, config);
+        free(config);
+    } else if (asked) {
+        fprintf(f, "%5d run %d ended without a checkpoint: it is repeated as it was; nothing is "
+                   "re-allocated any more: %s\n",
+                t->id, ev->run, s->no_moves);
+        print_lines_indented(f, ev->text);
+    } else {
+        fprintf(f, "%5d run %d ended (%s), no fault of the configuration: it is repeated\n", t->id,
+                ev->run, dt_cause_names[ev->cause]);
+    }
 }
 
 void dt_report_event(FILE *f, const struct dt_study *s, const struct dt_event *ev)
@@ -192,8 +247,16 @@ void dt_report_event(FILE *f, const struct dt_study *s, const struct dt_event *e
         if (t->state == DT_TRIAL_ENDED)
             print_ended(f, s, t, best, best ? dt_study_mean(s, best, &n) : NAN);
         else
-            fprintf(f, "%5d run %d ended (%s), no fault of the configuration: it is repeated\n",
-                    t->id, ev->run, dt_cause_names[ev->cause]);
+            print_run_ended(f, s, t, ev);
+        break;
+    case DT_EVENT_REALLOCATING: {
+        char *move = move_text(s->space, t->x, t->move.x);
+        fprintf(f, "%5d re-allocation: %s: %s\n", t->id, move, ev->text);
+        free(move);
+        break;
+    }
+    case DT_EVENT_KEPT:
+        fprintf(f, "%5d goes on as it is: %s; nothing is re-allocated any more\n", t->id, ev->text);
         break;
     case DT_EVENT_DEFERRED:
         if (isfinite(ev->until)) /* to wait for one another is their way */
@@ -287,10 +350,9 @@ static void print_top(FILE *f, const struct dt_study *s)
 static void print_gain(FILE *f, const struct dt_study *s)
 {
     const struct dt_trial *best = dt_study_best(s), *base = dt_study_baseline(s);
-    int nbase = 0, nbest;
-    double before = base ? dt_study_mean(s, base, &nbase) : NAN,
-           now = dt_study_mean(s, best, &nbest);
-    if (!nbase) {
+    int nbest;
+    double before = dt_study_before(s), now = dt_study_mean(s, best, &nbest);
+    if (isnan(before)) {
         fprintf(f, "gain: unknown, the job as submitted %s\n",
                  !s->submitted                               ? "is not among what was searched"
                  : base && base->status == DT_STATUS_PRUNED ? "was stopped early"
@@ -448,6 +510,7 @@ void dt_report_final(FILE *f, const struct dt_study *s, const char *best_sh)
     if (best) {
         print_top(f, s);
         print_front(f, s);
+        dt_report_usage(f, s);
         fputc('\n', f);
         if (!s->external)
             print_gain(f, s);

@@ -103,6 +103,9 @@ double dt_space_value(const struct dt_space *s, const double *x, const char *nam
 const char *dt_space_label(const struct dt_space *s, const double *x, const char *name);
 /* Equality of two configurations of n values, NaN equal to NaN. */
 bool dt_config_equal(const double *a, const double *b, size_t n);
+bool dt_config_same_hyper(const struct dt_space *s, const double *a, const double *b);
+/* Every allowed DT configuration beside the hyperparameters of x, at most `max`: *n rows of s->n. Caller frees. */
+double *dt_space_beside(const struct dt_space *s, const double *x, size_t max, size_t *n);
 
 /* {"ps":2,"opt":"adam"}; NaN is null, what is inactive is left out. */
 struct json_object *dt_config_to_json(const struct dt_space *s, const double *x);

@@ -1,10 +1,14 @@
 #include "spec/spec_private.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define HISTORY_KEY_MAX 200
+#define MONITOR_PERIOD 10.0
+#define MONITOR_PERIOD_MIN 0.1
+#define MONITOR_PERIOD_MAX 3600.0
 
 static int parse_goal(const struct dt_place *p, struct json_object *o, bool *maximize,
                       struct dt_error *e)
@@ -123,8 +127,8 @@ static int parse_algorithm(struct dt_spec *s, const struct dt_place *p, struct j
                         near ? near : "grid");
 }
 
-static int get_number(const struct dt_place *p, struct json_object *o, const char *key,
-                      const char *word, double *x, struct dt_error *e)
+int dt_spec_get_number(const struct dt_place *p, struct json_object *o, const char *key,
+                       const char *word, double *x, struct dt_error *e)
 {
     struct dt_place q = dt_spec_under(p, key);
     struct json_object *v = dt_json_get(o, key);
@@ -177,12 +181,12 @@ static int parse_early_stop(struct dt_spec *s, const struct dt_place *top,
     if (!o)
         return 0;
     if (!brief && (dt_spec_check_keys(&p, o, keys, COUNT(keys), e) < 0 ||
-                   get_number(&p, o, "min_step", "a number of steps", &r->min_step, e) < 0 ||
-                   get_number(&p, o, "max_step", "a number of steps", &r->max_step, e) < 0 ||
-                   get_number(&p, o, "reduction", "a number", &r->reduction, e) < 0 ||
-         get_number(&p, o, "interval", "a number of steps", &r->interval, e) < 0 ||
-         get_number(&p, o, "quantile", "a number", &r->quantile, e) < 0 ||
-         get_number(&p, o, "resample", "a number", &r->resample, e) < 0 ||
+                   dt_spec_get_number(&p, o, "min_step", "a number of steps", &r->min_step, e) < 0 ||
+                   dt_spec_get_number(&p, o, "max_step", "a number of steps", &r->max_step, e) < 0 ||
+                   dt_spec_get_number(&p, o, "reduction", "a number", &r->reduction, e) < 0 ||
+                   dt_spec_get_number(&p, o, "interval", "a number of steps", &r->interval, e) < 0 ||
+                   dt_spec_get_number(&p, o, "quantile", "a number", &r->quantile, e) < 0 ||
+                   dt_spec_get_number(&p, o, "resample", "a number", &r->resample, e) < 0 ||
                    dt_spec_get_size(&p, o, "startup", 1, &r->startup, e) < 0))
         return -1;
     const char *rule = brief ? json_object_get_string(o) : dt_json_str(o, "rule", "");
@@ -235,8 +239,8 @@ static int parse_search(struct dt_spec *s, const struct dt_place *top, struct js
         dt_spec_get_size(&p, o, "max_failures", 1, &s->max_failures, e) < 0 ||
         parse_parallel(s, &p, o, e) < 0 ||
         dt_spec_get_size(&p, o, "grid_levels", 2, &s->grid_levels, e) < 0 ||
-        get_number(&p, o, "min_improve", "a number of per cent", &improve, e) < 0 ||
-        get_number(&p, o, "max_node_hours", "a number of hours", &s->max_node_hours, e) < 0 ||
+        dt_spec_get_number(&p, o, "min_improve", "a number of per cent", &improve, e) < 0 ||
+        dt_spec_get_number(&p, o, "max_node_hours", "a number of hours", &s->max_node_hours, e) < 0 ||
         parse_early_stop(s, &p, o, e) < 0 || parse_deadline(s, &p, o, e) < 0)
         return -1;
     s->seed = seed;
@@ -375,6 +379,31 @@ static int parse_history(struct dt_spec *s, const struct dt_place *top, struct j
     return 0;
 }
 
+/* false, or {"period_s": 30} */
+static int parse_monitor(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
+                         struct dt_error *e)
+{
+    static const char *const keys[] = {"period_s"};
+    struct dt_place p = dt_spec_under(top, "monitor"), q = dt_spec_under(&p, "period_s");
+    if (!o)
+        return 0;
+    if (json_object_is_type(o, json_type_boolean)) {
+        s->monitor_period = json_object_get_boolean(o) ? MONITOR_PERIOD : 0;
+        return 0;
+    }
+    if (!json_object_is_type(o, json_type_object))
+        return dt_spec_fail(&p, e, "false or an object like {\"period_s\": 10} is needed here, this "
+                                   "is %s", dt_spec_type_word(o));
+    if (dt_spec_check_keys(&p, o, keys, COUNT(keys), e) < 0 ||
+        dt_spec_get_number(&p, o, "period_s", "a number of seconds", &s->monitor_period, e) < 0)
+        return -1;
+    if (!(s->monitor_period >= MONITOR_PERIOD_MIN && s->monitor_period <= MONITOR_PERIOD_MAX))
+        return dt_spec_fail(&q, e, "seconds between %g and %g are needed here; to switch the monitor "
+                                   "off, write \"monitor\": false",
+                            MONITOR_PERIOD_MIN, MONITOR_PERIOD_MAX);
+    return 0;
+}
+
 /* Where a section stands in its file; NULL where there is no file. Caller frees. */
 static char *place_of(const struct dt_place *top, const char *key)
 {
@@ -422,7 +451,7 @@ static int parse_all(struct dt_spec *s, const struct dt_place *top, struct dt_er
     static const char *const keys[] = {"version",    "dt",        "hyperparameters", "constraints",
                                        "candidates", "objective", "target",          "quality",
                                        "search",     "metrics",   "layout",          "replay",
-                                       "history"};
+                                       "history",    "monitor",   "reallocate",      "checkpoint"};
     struct json_object *json = s->json;
     struct dt_place q = dt_spec_under(top, "version");
     if (dt_spec_check_keys(top, json, keys, COUNT(keys), e) < 0)
@@ -441,7 +470,11 @@ static int parse_all(struct dt_spec *s, const struct dt_place *top, struct dt_er
         dt_spec_parse_metrics(s, top, dt_json_get(json, "metrics"), e) < 0 ||
         parse_layout(s, top, json, e) < 0 ||
         parse_replay(s, top, dt_json_get(json, "replay"), e) < 0 ||
-        parse_history(s, top, dt_json_get(json, "history"), e) < 0 || check_fidelity(s, top, e) < 0)
+        parse_history(s, top, dt_json_get(json, "history"), e) < 0 ||
+        parse_monitor(s, top, dt_json_get(json, "monitor"), e) < 0 ||
+        dt_spec_parse_reallocate(s, top, dt_json_get(json, "reallocate"), e) < 0 ||
+        dt_spec_parse_checkpoint(s, top, dt_json_get(json, "checkpoint"), e) < 0 ||
+        check_fidelity(s, top, e) < 0)
         return -1;
     s->constraints_place = place_of(top, "constraints");
     s->candidates_place = place_of(top, "candidates");
@@ -464,6 +497,10 @@ struct dt_spec *dt_spec_parse(struct json_object *json, const char *text, const 
     s->min_improve = 0.02;
     s->deadline = s->max_node_hours = INFINITY;
     s->repeats = 8;
+    s->reallocate = (struct dt_reallocate){
+        .allocator = DT_ALLOCATOR_INIT, .most = 3, .cooldown = 300};
+    s->checkpoint = (struct dt_checkpoint){.signal = SIGUSR1, .grace = 60, .exit_code = 143};
+    s->monitor_period = MONITOR_PERIOD;
     s->pruner = (struct dt_pruner){
         .reduction = 3, .startup = 5, .quantile = 0.25, .resample = 0.25};
     if (parse_all(s, &top, e) < 0) {

@@ -3,6 +3,7 @@
 #ifndef DT_SPEC_H
 #define DT_SPEC_H
 
+#include "allocator/allocator.h"
 #include "space/space.h"
 #include "stopping/prune.h"
 #include "spec/submission.h"
@@ -38,6 +39,21 @@ struct dt_replay_spec {
     struct dt_strv ok;
 };
 
+/* Whether and how running trials are re-allocated. */
+struct dt_reallocate {
+    struct dt_allocator allocator; /* its restart_s is not used; rule DT_ALLOCATE_NONE: they are not */
+    size_t most;                   /* of one trial */
+    double cooldown;               /* seconds from a restart to the next decision */
+    double work;                   /* how far a whole run goes by its own count; 0: as trials show */
+};
+
+/* How a program is asked for a checkpoint, and answers. */
+struct dt_checkpoint {
+    int signal;
+    double grace;  /* seconds that it may take */
+    int exit_code; /* by which it says that it wrote one */
+};
+
 struct dt_spec {
     struct json_object *json; /* the merged document, as journaled; owned */
     struct dt_param *params;  /* DT parameters in the order of SPEC, then hyperparameters */
@@ -63,11 +79,15 @@ struct dt_spec {
     double deadline;    /* seconds for the whole study; INFINITY */
     double max_node_hours; /* of all trials together; INFINITY */
     struct dt_pruner pruner;
+    struct dt_reallocate reallocate;
+    struct dt_checkpoint checkpoint;
     size_t repeats; /* at most so many trials in a row measure again what is to be recommended */
 
     /* Text patterns: patterns.v[i] finds the metric pattern_names.v[i] in a line of a trial's output; see pattern.h. */
     struct dt_strv pattern_names, patterns;
     char *step; /* the metric that says how far a trial is; NULL: epoch, or else step */
+
+    double monitor_period; /* seconds between samples of what running trials use; 0: none are taken */
 
     bool no_history; /* it neither learns from earlier studies nor leaves a record for later ones */
     struct dt_strv history_from; /* the studies to learn from; empty: those of the same workload */

@@ -33,12 +33,21 @@ int dt_spec_get_string(const struct dt_place *p, struct json_object *o, const ch
                        struct dt_error *e);
 int dt_spec_get_size(const struct dt_place *p, struct json_object *o, const char *key, size_t min,
                      size_t *out, struct dt_error *e);
+/* `word`: what is needed, for messages. */
+int dt_spec_get_number(const struct dt_place *p, struct json_object *o, const char *key,
+                       const char *word, double *x, struct dt_error *e);
 int dt_spec_get_strings(const struct dt_place *p, struct json_object *o, const char *key,
                         struct dt_strv *out, struct dt_error *e);
 
 /* Adds the parameters of a section, hyperparameters or not, to s (domain.c). */
 int dt_spec_parse_params(struct dt_spec *s, const struct dt_place *top, struct json_object *section,
                          const char *section_name, bool hyper, struct dt_error *e);
+
+/* The sections "reallocate" and "checkpoint" (reallocate.c). */
+int dt_spec_parse_reallocate(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
+                             struct dt_error *e);
+int dt_spec_parse_checkpoint(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
+                             struct dt_error *e);
 
 /* The section "metrics" (metrics.c). */
 int dt_spec_parse_metrics(struct dt_spec *s, const struct dt_place *top, struct json_object *o,

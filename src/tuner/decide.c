@@ -293,7 +293,7 @@ int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct 
         decide_ending(s, a);
         return 0;
     }
-    if (cancel_done(s, a))
+    if (cancel_done(s, a) || dt_study_move(s, now, a))
         return 0;
     bool population = dt_study_is_population(s);
     if (population && dt_study_create_child(s, a))
@@ -307,6 +307,11 @@ int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct 
     a->why = s->n || s->external ? why_stop(s, now) : NULL;
     if (a->why) {
         a->kind = DT_ACTION_STOP;
+        return 0;
+    }
+    a->trial = dt_study_reallocate(s, now, &a->x, &a->why);
+    if (a->trial) {
+        a->kind = DT_ACTION_REALLOCATE;
         return 0;
     }
     size_t taken = submit_due(s, now, a);

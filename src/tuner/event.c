@@ -5,8 +5,9 @@
 #include <string.h>
 
 static const char *const kind_names[DT_EVENT_KINDS] = {
-    "created", "submitted", "deferred", "started", "allocated", "metric",
-    "pruned",  "ended",     "stopping", "resumed", "finished",  "asked",
+    "created", "submitted", "deferred", "started", "allocated", "metric", "usage",
+    "reallocating", "checkpointed", "kept", "pruned", "ended", "stopping", "resumed", "finished",
+    "asked",
 };
 const char *const dt_cause_names[DT_CAUSES] = {
     "ok",        "target reached", "exit code",         "out of memory",   "time limit",
@@ -21,6 +22,12 @@ static int index_of(const char *name, const char *const *names, int n)
         if (strcmp(name, names[i]) == 0)
             return i;
     return -1;
+}
+
+static bool needs_text(int kind)
+{
+    return kind == DT_EVENT_METRIC || kind == DT_EVENT_USAGE || kind == DT_EVENT_PRUNED ||
+           kind == DT_EVENT_REALLOCATING || kind == DT_EVENT_KEPT || kind == DT_EVENT_STOPPING;
 }
 
 static void add_number(struct json_object *o, const char *key, double x)
@@ -65,6 +72,10 @@ struct json_object *dt_event_to_json(const struct dt_event *ev)
     add_number(o, "value", ev->value);
     add_count(o, "count", ev->count);
     add_count(o, "read", ev->read);
+    if (ev->kind == DT_EVENT_USAGE) {
+        add_count(o, "samples", ev->usage.n);
+        json_object_object_add(o, "levels", dt_usage_to_json(&ev->usage));
+    }
     if (ev->note)
         json_object_object_add(o, "note", json_object_new_string(ev->note));
     if (isinf(ev->until))
@@ -74,6 +85,14 @@ struct json_object *dt_event_to_json(const struct dt_event *ev)
     if (ev->interrupted)
         json_object_object_add(o, "interrupted", json_object_new_boolean(true));
     return o;
+}
+
+static void read_usage(struct json_object *o, struct dt_event *ev)
+{
+    int64_t n = dt_json_int(o, "samples", 1);
+    ev->usage = dt_usage_unknown(ev->t);
+    ev->usage.n = n > 0 ? n : 1;
+    dt_usage_from_json(dt_json_get(o, "levels"), &ev->usage);
 }
 
 int dt_event_from_json(struct json_object *o, struct dt_event *ev, struct dt_error *e)
@@ -86,7 +105,7 @@ int dt_event_from_json(struct json_object *o, struct dt_event *ev, struct dt_err
         return dt_fail(e, "unknown event \"%s\"", kind);
     if (cause < 0)
         return dt_fail(e, "unknown cause \"%s\"", dt_json_str(o, "cause", ""));
-    if (!text && (k == DT_EVENT_METRIC || k == DT_EVENT_PRUNED || k == DT_EVENT_STOPPING))
+    if (!text && needs_text(k))
         return dt_fail(e, "event \"%s\" without \"text\"", kind);
     *ev = (struct dt_event)DT_EVENT((enum dt_event_kind)k);
     ev->cause = (enum dt_cause)cause;
@@ -115,6 +134,8 @@ int dt_event_from_json(struct json_object *o, struct dt_event *ev, struct dt_err
     bool open = json_object_object_get_ex(o, "until", NULL) && !dt_json_get(o, "until");
     ev->until = open ? INFINITY : dt_json_num(o, "until", 0);
     ev->interrupted = dt_json_bool(o, "interrupted", false);
+    if (k == DT_EVENT_USAGE)
+        read_usage(o, ev);
     return 0;
 }
 

@@ -71,6 +71,22 @@ static int perform(struct run *run, const struct dt_action *a, struct dt_error *
         ev.parent = a->parent;
         ev.text = dt_xstrdup(a->why);
         return record(run, &ev, e);
+    case DT_ACTION_REALLOCATE:
+        ev.kind = DT_EVENT_REALLOCATING;
+        ev.trial = a->trial;
+        ev.run = t->run;
+        ev.config = dt_config_to_json(run->s->space, a->x);
+        ev.text = dt_xstrdup(a->why);
+        return record(run, &ev, e);
+    case DT_ACTION_CHECKPOINT:
+        t->move.asking = true;
+        return run->b->ops->checkpoint(run->b->b, run->s, t, e);
+    case DT_ACTION_KEEP:
+        ev.kind = DT_EVENT_KEPT;
+        ev.trial = a->trial;
+        ev.run = t->run;
+        ev.text = dt_xstrdup(a->why);
+        return record(run, &ev, e);
     case DT_ACTION_STOP:
         ev.text = dt_xstrdup(a->why);
         return record(run, &ev, e);
@@ -242,6 +258,7 @@ static double next_due(const struct run *run)
     deadline = fmin(deadline, run->s->closes);
     if (!run->s->stop_reason && deadline < due)
         due = deadline;
+    due = fmin(due, dt_study_move_due(run->s));
     for (size_t i = 0; i < run->s->n; i++) {
         const struct dt_trial *t = &run->s->trials[i];
         if (t->state == DT_TRIAL_CREATED && t->deferred > now(run) && t->deferred < due)

@@ -77,6 +77,8 @@ void dt_study_free(struct dt_study *s)
     for (size_t i = 0; i < s->n; i++) {
         struct dt_trial *t = &s->trials[i];
         forget_metrics(t);
+        dt_role_usages_free(&t->usage);
+        dt_trial_free_moves(t);
         free(t->x);
         free(t->why);
         free(t->text);
@@ -87,6 +89,7 @@ void dt_study_free(struct dt_study *s)
     free(s->finished);
     free(s->submitted);
     free(s->stop_reason);
+    free(s->no_moves);
     dt_study_free_asks(s);
     dt_optimizer_free(s->optimizer);
     dt_past_free(s->past);
@@ -122,8 +125,16 @@ static double throughput(const struct dt_study *s, const struct dt_trial *t)
     return m && m->last_t > m->first_t ? (m->last - m->first) / (m->last_t - m->first_t) : NAN;
 }
 
+/* Of a run that went on where an earlier one had ended the time says nothing: then its speed does. */
+static bool by_speed(const struct dt_study *s, const struct dt_trial *t)
+{
+    return dt_spec_objective_is_time(s->spec) && dt_trial_resumed(s, t);
+}
+
 static double objective(const struct dt_study *s, const struct dt_trial *t)
 {
+    if (by_speed(s, t))
+        return dt_trial_worth(s, t, NULL);
     const struct dt_metric *m;
     double run_s = isnan(t->t_target) ? t->run_s : t->t_target - t->t_started;
     switch (s->spec->objective) {
@@ -159,7 +170,7 @@ double dt_trial_pace(const struct dt_study *s, const struct dt_trial *t)
     const struct dt_point *first = &m->series.v[0], *last = &m->series.v[m->series.n - 1];
     if (last->step > first->step && last->t > first->t)
         return (last->t - first->t) / (last->step - first->step);
-    return last->step > 0 && t->status == DT_STATUS_OK ? t->run_s / last->step : NAN;
+    return last->step > 0 && !t->nparts && t->status == DT_STATUS_OK ? t->run_s / last->step : NAN;
 }
 
 /* What a run that ended well may still be short of. */
@@ -168,7 +179,7 @@ static enum dt_cause shortcoming(const struct dt_study *s, const struct dt_trial
     double margin = dt_trial_margin(s, t);
     if (s->spec->target.metric && isnan(t->t_target))
         return DT_CAUSE_TARGET_MISSED;
-    if (!isfinite(t->value) || (s->spec->quality.metric && isnan(margin)))
+    if ((!isfinite(t->value) && !by_speed(s, t)) || (s->spec->quality.metric && isnan(margin)))
         return DT_CAUSE_NO_METRIC;
     if (s->spec->quality.metric && margin < 0 && dt_space_is_full(s->space, t->x))
         return DT_CAUSE_POOR; /* of a part of the work it is not asked */
@@ -180,14 +191,18 @@ static enum dt_status status_of(const struct dt_study *s, const struct dt_trial 
     switch (t->cause) {
     case DT_CAUSE_OK:
     case DT_CAUSE_TARGET:
-        return DT_STATUS_OK;
+        return isfinite(t->value) ? DT_STATUS_OK : DT_STATUS_VOID;
     case DT_CAUSE_POOR:
         return DT_STATUS_POOR;
     case DT_CAUSE_PRUNED:
         if (s->external && (!isfinite(t->value) || s->spec->objective != DT_OBJECTIVE_METRIC))
             return DT_STATUS_VOID; /* nobody says that its configuration was to blame */
         return isfinite(t->value) ? DT_STATUS_PRUNED : DT_STATUS_FAILED;
+    case DT_CAUSE_EXIT: /* of one that was to go on from a checkpoint nobody knows whether it could */
+        return dt_trial_resumed(s, t) ? DT_STATUS_VOID : DT_STATUS_FAILED;
     case DT_CAUSE_TIME_LIMIT: /* it takes at least so long */
+        if (by_speed(s, t))
+            return DT_STATUS_VOID;
         return dt_spec_objective_is_time(s->spec) && isfinite(t->value) ? DT_STATUS_CENSORED
                                                                         : DT_STATUS_FAILED;
     default:
@@ -343,7 +358,7 @@ static void add_cost(struct dt_cost *c, const struct dt_trial *t)
     c->node_s += isfinite(t->run_s * t->nodes) ? t->run_s * t->nodes : 0;
 }
 
-/* What the run that failed had reported says nothing about the next, but it had its cost. */
+/* What the run that ended had reported says nothing about the next, but it had its cost. */
 static void run_again(const struct dt_study *s, struct dt_trial *t)
 {
     if (dt_study_is_population(s))
@@ -351,6 +366,7 @@ static void run_again(const struct dt_study *s, struct dt_trial *t)
     add_cost(&t->earlier, t);
     t->wait_s = t->startup_s = t->run_s = t->billing = t->nodes = NAN;
     forget_metrics(t);
+    dt_role_usages_new_run(&t->usage);
     t->state = DT_TRIAL_CREATED;
     t->status = DT_STATUS_PENDING;
     t->run++;
@@ -383,12 +399,18 @@ static void apply_ended(struct dt_study *s, struct dt_trial *t, const struct dt_
     t->note = ev->note ? dt_xstrdup(ev->note) : NULL;
     t->state = DT_TRIAL_ENDED;
     t->cancelling = false;
+    if (dt_study_move_ended(s, t, ev) != DT_MOVE_NONE) {
+        run_again(t);
+        return;
+    }
     judge(s, t);
+    dt_study_move_failed(s, t);
     if (!t->text)
         t->text = what_is_missing(s, t);
     bool again = t->cause == DT_CAUSE_NODE_FAILURE || t->cause == DT_CAUSE_PREEMPTED ||
                  t->cause == DT_CAUSE_LOST;
-    if (again && t->run < MAX_RUNS) {
+    if (again && t->run - (int)t->moves < MAX_RUNS) {
+        dt_trial_keep_part(s, t, false);
         run_again(s, t);
     } else if (t->status != DT_STATUS_VOID) {
         s->finished = dt_xrealloc(s->finished, s->nfinished + 1, sizeof(*s->finished));
@@ -419,8 +441,10 @@ static void apply_resumed(struct dt_study *s, const struct dt_event *ev)
     for (size_t i = 0; i < s->n; i++) {
         struct dt_trial *t = &s->trials[i];
         bool cut = t->cause == DT_CAUSE_INTERRUPTED || t->cause == DT_CAUSE_STOPPED;
-        if (t->state == DT_TRIAL_ENDED && cut)
+        if (t->state == DT_TRIAL_ENDED && cut) {
+            dt_trial_keep_part(s, t, false);
             run_again(s, t);
+        }
         t->deferred = 0; /* whether it was submitted is known by now */
     }
 }
@@ -462,8 +486,16 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
     case DT_EVENT_METRIC:
         apply_metric(s, t, ev);
         break;
+    case DT_EVENT_USAGE:
+        if (ev->run == t->run)
+            dt_role_usages_add(&t->usage, ev->text, ev->run, &ev->usage);
+        break;
     case DT_EVENT_ASKED:
         return dt_study_apply_asked(s, ev, e);
+    case DT_EVENT_REALLOCATING:
+    case DT_EVENT_CHECKPOINTED:
+    case DT_EVENT_KEPT:
+        return dt_study_apply_move(s, t, ev, e);
     case DT_EVENT_PRUNED:
         if (withdrawn)
             return dt_study_apply_withdrawn(s, ev, e);
@@ -508,24 +540,42 @@ int dt_study_apply_record(struct dt_study *s, struct json_object *record, struct
 
 /* ---- views ---- */
 
+bool dt_trial_observe_part(const struct dt_study *s, const struct dt_trial *t,
+                           const struct dt_part *p, struct dt_observation *o)
+{
+    double value = s->spec->quality.metric && t->status != DT_STATUS_OK ? NAN : dt_trial_worth(s, t, p);
+    *o = (struct dt_observation){.x = p->x,
+                                 .status = isfinite(value) ? DT_STATUS_OK : DT_STATUS_VOID,
+                                 .value = value,
+                                 .pace = isfinite(p->pace) ? p->pace : 0,
+                                 .margin = NAN,
+                                 .part = true};
+    return !dt_config_equal(p->x, t->x, s->space->n) && (isfinite(value) || o->pace > 0);
+}
+
 struct dt_context dt_study_context(const struct dt_study *s, struct dt_observation **obs)
 {
     bool by_nodes = isfinite(s->stopping.max_node_hours);
-    *obs = dt_xcalloc(s->n + 1, sizeof(**obs));
+    size_t parts = 0, n = s->n;
+    for (size_t i = 0; i < s->n; i++)
+        parts += s->trials[i].nparts;
+    *obs = dt_xcalloc(s->n + parts + 1, sizeof(**obs));
     for (size_t i = 0; i < s->n; i++) {
         const struct dt_trial *t = &s->trials[i];
         double cost = by_nodes ? t->run_s * t->nodes : t->run_s, pace = dt_trial_pace(s, t);
-        (*obs)[i] = (struct dt_observation){t->x,
-                                            t->status,
-                                            t->value,
-                                            isnan(cost) ? 0 : cost,
-                                            isfinite(pace) ? pace : 0,
-                                            (size_t)t->again,
-                                            dt_trial_margin(s, t)};
+        (*obs)[i] = (struct dt_observation){.x = t->x,
+                                            .status = t->status,
+                                            .value = t->value,
+                                            .cost = isnan(cost) ? 0 : cost,
+                                            .pace = isfinite(pace) ? pace : 0,
+                                            .again = (size_t)t->again,
+                                            .margin = dt_trial_margin(s, t)};
+        for (size_t k = 0; k < t->nparts; k++)
+            n += dt_trial_observe_part(s, t, &t->parts[k], &(*obs)[n]);
     }
     return (struct dt_context){.space = s->space,
                                .obs = *obs,
-                               .nobs = s->n,
+                               .nobs = n,
                                .past = s->past,
                                .maximize = s->spec->maximize,
                                .seed = s->spec->seed,
@@ -601,5 +651,16 @@ double dt_study_elapsed(const struct dt_study *s)
 
 const struct dt_trial *dt_study_baseline(const struct dt_study *s)
 {
-    return s->submitted && s->n && !s->external ? &s->trials[0] : NULL;
+    bool tried = s->submitted && s->n && !s->external;
+    return tried && dt_config_equal(s->trials[0].x, s->submitted, s->space->n) ? &s->trials[0] : NULL;
+}
+
+double dt_study_before(const struct dt_study *s)
+{
+    const struct dt_trial *base = dt_study_baseline(s);
+    int n;
+    if (base)
+        return dt_study_mean(s, base, &n);
+    bool moved = s->submitted && s->n && !s->external && s->trials[0].nparts;
+    return moved ? dt_trial_worth(s, &s->trials[0], &s->trials[0].parts[0]) : NAN;
 }

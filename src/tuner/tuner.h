@@ -7,6 +7,7 @@
 #define DT_TUNER_H
 
 #include "expand/expand.h"
+#include "monitor/monitor.h"
 #include "optimizer/optimizer.h"
 #include "spec/spec.h"
 #include "stopping/stopping.h"
@@ -23,6 +24,10 @@ enum dt_event_kind {
     DT_EVENT_STARTED,   /* trial, wait_s, nodes where they are known by then */
     DT_EVENT_ALLOCATED, /* trial, nodes: Slurm has told on how many the run is */
     DT_EVENT_METRIC,    /* trial, text: name, value, step, count, read; t is when the program said it */
+    DT_EVENT_USAGE,     /* trial, run, text: role, usage */
+    DT_EVENT_REALLOCATING, /* trial, run, config: on which it is to go on, text: why; its run is asked for a checkpoint */
+    DT_EVENT_CHECKPOINTED, /* trial, run: there is a newer checkpoint than when it was asked */
+    DT_EVENT_KEPT,         /* trial, run, text: why it goes on as it is after all */
     DT_EVENT_PRUNED,    /* trial, text: why it is not worth running to its end; parent: its place goes on from that trial;
                            or ask, which is to get no trial */
     DT_EVENT_ENDED,     /* trial, run, cause, text, note, exit_code, signal, wait_s, startup_s, run_s, billing, nodes */
@@ -77,6 +82,7 @@ struct dt_event {
     int64_t read;  /* so many bytes of the run's metrics file count by now; 0: look at an earlier or later event */
     char *note;    /* owned; what the user should know of the run's metrics, a line each */
     bool interrupted;
+    struct dt_usage usage; /* of USAGE alone; its time is t */
 };
 #define DT_EVENT(k) {.kind = (k), .wait_s = NAN, .startup_s = NAN, .run_s = NAN, .billing = NAN, .nodes = NAN, .step = NAN, .value = NAN}
 
@@ -118,6 +124,30 @@ struct dt_cost {
     double wait_s, run_s, billed_s, node_s;
 };
 
+/* What a run had done that was not its trial's last. Steps are the trial's own count of its work. */
+struct dt_part {
+    double *x; /* owned */
+    int run;
+    bool moved;        /* it wrote a checkpoint and ended for the next run's shape */
+    double from, to;   /* steps, as first and last reported; NaN: not reported */
+    double pace;       /* steady seconds a step; NaN: not known */
+    double before;     /* seconds of the run before its first report; NaN */
+    double rate;       /* its throughput; NaN: not known */
+    double ps, worker; /* how busy its servers and workers were, 0 to 1; NaN: not known */
+    double billing, wait_s, run_s;
+    double checkpoint_s; /* from asking for a checkpoint to the end of the run; NaN where it was not asked */
+};
+
+/* A re-allocation under way. */
+struct dt_move {
+    double *x;         /* owned; where to; NULL: none is under way */
+    char *why;         /* owned */
+    double t_asked;    /* when the run was asked for a checkpoint */
+    bool checkpointed; /* there is one */
+    bool kept;         /* it was not heard: the run goes on, but may still end by it */
+    bool asking;       /* set by the shell once it was asked; not journaled, asking again is safe */
+};
+
 struct dt_trial {
     int id; /* from 1 */
     int again; /* the trial whose configuration it measures once more; 0: none */
@@ -149,6 +179,11 @@ struct dt_trial {
     size_t nmetrics;
     int64_t metrics_read; /* bytes of this run's metrics file that are in here */
     char *note;           /* what the user should know of its metrics, a line each; NULL */
+    struct dt_move move;
+    struct dt_part *parts; /* its runs before this one that told how far they were, in order */
+    size_t nparts;
+    size_t moves;          /* re-allocations that were begun */
+    struct dt_role_usages usage; /* what its roles use; empty where the monitor is off */
 };
 
 /* What another program has asked for. */
@@ -179,6 +214,7 @@ struct dt_study {
     double t_start; /* of this sitting: the deadline counts from here; NaN before the first event */
     double t_last;
     double earlier; /* seconds of earlier sittings */
+    char *no_moves;     /* owned; why nothing is re-allocated any more; NULL: it may be */
     char *stop_reason;  /* set once the study is to end */
     bool interrupted;   /* ended from outside; can be resumed */
     bool complete;
@@ -222,6 +258,9 @@ enum dt_action_kind {
     DT_ACTION_SUBMIT, /* trial */
     DT_ACTION_CANCEL, /* trial */
     DT_ACTION_PRUNE,  /* trial, why, parent */
+    DT_ACTION_REALLOCATE, /* trial, x, why */
+    DT_ACTION_CHECKPOINT, /* trial: its run is to be asked for one */
+    DT_ACTION_KEEP,       /* trial, why */
     DT_ACTION_STOP,   /* why */
     DT_ACTION_FINISH,
 };
@@ -254,6 +293,40 @@ struct dt_stage {
 struct dt_stage *dt_study_schedule(const struct dt_study *s, const struct dt_trial *t, size_t *n);
 /* "lr 0.01 -> 0.012, batch_size 32 -> 38": what is other than in its parent. Caller frees. */
 char *dt_trial_changes(const struct dt_study *s, const struct dt_trial *t);
+/* ---- re-allocation (reallocate.c) ---- */
+
+/* A running trial that should go on elsewhere, where (s->space->n values, caller frees) and why (caller frees);
+ * 0: none. */
+int dt_study_reallocate(const struct dt_study *s, double now, double **x, char **why);
+/* What there is to do for re-allocations under way. */
+bool dt_study_move(const struct dt_study *s, double now, struct dt_action *a);
+/* When that is to be asked again at the latest; INFINITY where nothing is waited for. */
+double dt_study_move_due(const struct dt_study *s);
+/* Takes REALLOCATING, CHECKPOINTED and KEPT into the state. */
+int dt_study_apply_move(struct dt_study *s, struct dt_trial *t, const struct dt_event *ev, struct dt_error *e);
+/* What the end of a run that was asked for a checkpoint means. */
+enum dt_move_end {
+    DT_MOVE_NONE, /* what the end of any run means */
+    DT_MOVE_DONE, /* it goes on in the new shape */
+    DT_MOVE_LOST, /* it has to go on in the old shape */
+};
+/* The run's end is in t but for its cause; sets s->no_moves where the program turned out not to be up to it. */
+enum dt_move_end dt_study_move_ended(struct dt_study *s, struct dt_trial *t, const struct dt_event *ev);
+/* A run failed: no more is re-allocated where it was to go on from a checkpoint. */
+void dt_study_move_failed(struct dt_study *s, const struct dt_trial *t);
+/* Keeps what the run that just ended had done, where it told how far it was. */
+void dt_trial_keep_part(const struct dt_study *s, struct dt_trial *t, bool moved);
+/* Whether its last run went on where an earlier one had ended, so that it is not the whole. */
+bool dt_trial_resumed(const struct dt_study *s, const struct dt_trial *t);
+/* How far the trial is by its own count: the metric, or NULL where it does not say. */
+const struct dt_metric *dt_trial_progress(const struct dt_study *s, const struct dt_trial *t);
+/* What the whole of a re-allocated trial would have been worth in the shape of a part, or of its last run (part NULL),
+ * from its steady speed there: NaN where that is not known. */
+double dt_trial_worth(const struct dt_study *s, const struct dt_trial *t, const struct dt_part *part);
+/* What a part of a trial teaches that is not what its trial is known for, o->x borrowed from it. False: nothing. */
+bool dt_trial_observe_part(const struct dt_study *s, const struct dt_trial *t, const struct dt_part *p,
+                           struct dt_observation *o);
+void dt_trial_free_moves(struct dt_trial *t);
 
 /* The next thing to do, from the state alone. */
 int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct dt_error *e);
@@ -265,9 +338,11 @@ struct dt_context dt_study_context(const struct dt_study *s, struct dt_observati
 /* The share of the node-hours, or else of the time, that is left; 0 where neither is limited. */
 double dt_study_budget_left(const struct dt_study *s, double now);
 /* The (first) trial of the configuration to recommend, or NULL while none succeeded; the job as submitted, or NULL where it
- * is not tried. */
+ * is not tried, or was re-allocated. */
 const struct dt_trial *dt_study_best(const struct dt_study *s);
 const struct dt_trial *dt_study_baseline(const struct dt_study *s);
+/* What the job as submitted is worth, where it is known: where it was re-allocated, by its speed until then. */
+double dt_study_before(const struct dt_study *s);
 /* The configuration to run from now on, in x (space->n values): the best, or where quality and speed are searched for
  * side by side its hyperparameters with the fastest DT configuration. False where no trial succeeded. */
 bool dt_study_pair(const struct dt_study *s, double *x);

@@ -349,10 +349,10 @@ static void the_best_is_the_best_finished_one(void **state)
 {
     const double x[] = {0};
     const struct dt_observation obs[] = {
-        {x, DT_STATUS_PENDING, NAN, 0, 0, 0, 0}, {x, DT_STATUS_OK, 5, 1, 0, 0, 0},
-        {x, DT_STATUS_CENSORED, 1, 1, 0, 0, 0},  {x, DT_STATUS_OK, 3, 1, 0, 0, 0},
-        {x, DT_STATUS_FAILED, NAN, 1, 0, 0, 0},  {x, DT_STATUS_OK, 3, 1, 0, 0, 0},
-        {x, DT_STATUS_OK, 9, 1, 0, 0, 0},        {x, DT_STATUS_VOID, NAN, 1, 0, 0, 0}};
+        {x, DT_STATUS_PENDING, NAN, 0, 0, 0, 0, false}, {x, DT_STATUS_OK, 5, 1, 0, 0, 0, false},
+        {x, DT_STATUS_CENSORED, 1, 1, 0, 0, 0, false},  {x, DT_STATUS_OK, 3, 1, 0, 0, 0, false},
+        {x, DT_STATUS_FAILED, NAN, 1, 0, 0, 0, false},  {x, DT_STATUS_OK, 3, 1, 0, 0, 0, false},
+        {x, DT_STATUS_OK, 9, 1, 0, 0, 0, false},        {x, DT_STATUS_VOID, NAN, 1, 0, 0, 0, false}};
     struct dt_context ctx = {.space = &without_fidelity, .obs = obs, .nobs = COUNT(obs)};
     (void)state;
     assert_int_equal(dt_context_best(&ctx), 3);
@@ -366,8 +366,8 @@ static void a_configuration_stands_for_its_mean(void **state)
 {
     const double x[] = {0};
     const struct dt_observation obs[] = {
-        {x, DT_STATUS_OK, 10, 1, 0, 0, 0},      {x, DT_STATUS_OK, 9, 1, 0, 0, 0}, {x, DT_STATUS_OK, 13, 1, 0, 2, 0},
-        {x, DT_STATUS_FAILED, NAN, 1, 0, 2, 0}, {x, DT_STATUS_OK, 8, 1, 0, 2, 0}, {x, DT_STATUS_OK, 8, 1, 0, 1, 0}};
+        {x, DT_STATUS_OK, 10, 1, 0, 0, 0, false},      {x, DT_STATUS_OK, 9, 1, 0, 0, 0, false}, {x, DT_STATUS_OK, 13, 1, 0, 2, 0, false},
+        {x, DT_STATUS_FAILED, NAN, 1, 0, 2, 0, false}, {x, DT_STATUS_OK, 8, 1, 0, 2, 0, false}, {x, DT_STATUS_OK, 8, 1, 0, 1, 0, false}};
     struct dt_context ctx = {.space = &without_fidelity, .obs = obs, .nobs = 2};
     double mean;
     (void)state;
@@ -384,7 +384,7 @@ static void a_configuration_stands_for_its_mean(void **state)
     assert_true(mean == 10);
     ctx.maximize = false;
     ctx.nobs = 1;
-    const struct dt_observation failed = {x, DT_STATUS_FAILED, NAN, 1, 0, 0, 0};
+    const struct dt_observation failed = {x, DT_STATUS_FAILED, NAN, 1, 0, 0, 0, false};
     ctx.obs = &failed;
     assert_int_equal(dt_context_mean(&ctx, 0, &mean), 0);
     assert_true(isnan(mean));
@@ -400,7 +400,7 @@ static int repeat(const char *text, bool maximize)
     struct dt_observation *o = dt_xcalloc(words.n + 1, sizeof(*o));
     for (size_t i = 0; i < words.n; i++) {
         const char *w = words.v[i], *equals = strchr(w, '='), *open = strchr(w, '?');
-        o[i] = (struct dt_observation){x, DT_STATUS_OK, 0, 1, 0, 0, 0};
+        o[i] = (struct dt_observation){x, DT_STATUS_OK, 0, 1, 0, 0, 0, false};
         if (equals || open)
             o[i].again = strtoul(w, NULL, 10);
         if (open)

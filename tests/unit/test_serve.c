@@ -136,6 +136,9 @@ static char *step(struct fixture *f, bool act)
     case DT_ACTION_STOP:
         text = dt_xasprintf("stop: %s", a.why);
         break;
+    case DT_ACTION_REALLOCATE:
+    case DT_ACTION_CHECKPOINT:
+    case DT_ACTION_KEEP:
     case DT_ACTION_PRUNE:
     case DT_ACTION_FINISH:
         text = dt_xstrdup("finish");

@@ -253,7 +253,8 @@ static const struct {
      "S.json:2: hyperparameter: unknown key; did you mean \"hyperparameters\"?"},
     {"{\"zzzzzzzz\": {}}",
      "S.json:1: zzzzzzzz: unknown key; known are: version, dt, hyperparameters, constraints, "
-     "candidates, objective, target, quality, search, metrics, layout, replay, history"},
+     "candidates, objective, target, quality, search, metrics, layout, replay, history, "
+     "monitor, reallocate, checkpoint"},
     {"{\"dt\": []}", "S.json:1: dt: an object is needed here, this is an array"},
     {"{\"dt\": {\n\"worker\": 1}}", "S.json:2: dt.worker: unknown key; did you mean \"workers\"?"},
     {"{\"dt\": {\n\"lr\": 1}}",
@@ -393,6 +394,22 @@ static const struct {
     {SEARCH("\"early_stop\": \"asha\""), "S.json:2: search.early_stop: trials are stopped early by "
                                          "the metric that is the objective; give "
                                          "one: min:METRIC or max:METRIC"},
+    {"{\"dt\": {\"workers\": 2},\n\"reallocate\": \"modle\"}",
+     "S.json:2: reallocate: \"modle\" is not a rule; did you mean model"},
+    {"{\"dt\": {\"workers\": 2},\n\"reallocate\": {\"hihg\": 90}}",
+     "S.json:2: reallocate.hihg: unknown key; did you mean \"high\"?"},
+    {"{\"dt\": {\"workers\": 2},\n\"reallocate\": {\"high\": 20}}",
+     "S.json:2: reallocate: \"low\" must be below \"high\", both between 0 and 100 per cent"},
+    {"{\"dt\": {\"workers\": 2},\n\"reallocate\": {\"low_samples\": 33}}",
+     "S.json:2: reallocate: no more than 32 samples are looked at"},
+    {"{\"dt\": {\"workers\": 2}, \"monitor\": false,\n\"reallocate\": \"model\"}",
+     "S.json:2: reallocate: it needs to know what the tasks use; leave \"monitor\": false out"},
+    {"{\"dt\": {\"workers\": 2},\n\"checkpoint\": {\"signal\": \"KILL\"}}",
+     "S.json:2: checkpoint.signal: \"KILL\" is not a signal for this; there are USR1, USR2, TERM, INT and HUP"},
+    {"{\"dt\": {\"workers\": 2},\n\"checkpoint\": {\"exit_code\": 256}}",
+     "S.json:2: checkpoint.exit_code: a program's exit code is at most 255"},
+    {"{\"dt\": {\"workers\": 2},\n\"checkpoint\": {\"grace_s\": 0}}",
+     "S.json:2: checkpoint: \"grace_s\" must be above 0"},
     {SEARCH("\"early_stop\": \"ash\""),
      "S.json:2: search.early_stop: a rule is needed: none, median, asha, hyperband or pbt"},
     {SEARCH("\"early_stop\": {\"min_step\": 2}"),

@@ -79,6 +79,17 @@ static char *decision(struct dt_study *s, double now)
     case DT_ACTION_PRUNE:
         text = dt_xasprintf("prune %d: %s", a.trial, a.why);
         break;
+    case DT_ACTION_REALLOCATE:
+        config = dt_config_text(s->space, a.x);
+        text = dt_xasprintf("reallocate %d to %s: %s", a.trial, config, a.why);
+        free(config);
+        break;
+    case DT_ACTION_CHECKPOINT:
+        text = dt_xasprintf("checkpoint %d", a.trial);
+        break;
+    case DT_ACTION_KEEP:
+        text = dt_xasprintf("keep %d: %s", a.trial, a.why);
+        break;
     case DT_ACTION_STOP:
         text = dt_xasprintf("stop: %s", a.why);
         break;

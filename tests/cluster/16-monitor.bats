@@ -1,0 +1,179 @@
+#!/usr/bin/env bats
+# What the roles of a running trial use, seen from outside on a real Slurm: busy and idle ones, memory, GPUs; a tuner that
+# is killed; no monitor.
+
+bats_require_minimum_version 1.5.0
+load common
+
+setup_file() {
+    export BATS_NO_PARALLELIZE_WITHIN_FILE=true
+    cluster_up --nodes 8 --cpus 8 --gpus 2
+}
+
+teardown_file() {
+    cluster_down
+}
+
+setup() {
+    need_cluster
+    work=$(mktemp -d "$BATS_TEST_TMPDIR/monitor.XXXXXX")
+    cd "$work"
+}
+
+teardown() {
+    scancel -u "$(id -un)" 2>/dev/null || true
+}
+
+# start MONITOR [OPTION...]: submits a study of one trial, one server and two workers, with this section "monitor"; its
+# script is standard input.
+start() {
+    cat >spec.json <<END
+{"dt": {"ps": [1], "workers": [2]}, "monitor": $1, "search": {"max_configs": 1, "repeats": 0}}
+END
+    { printf '#!/bin/bash\n#SBATCH --ntasks=3 --mem-per-cpu=200M --job-name=t\n' && cat; } >train.sh
+    job=$(sbatch --parsable --dt-tune=spec.json "${@:2}" train.sh)
+    dir=$PWD/dt-tune-$job
+}
+
+# A task that does nothing but wait for `released`.
+idle='until [ -e released ]; do sleep 0.3; done'
+
+finished() {
+    touch released
+    wait_for 120 job_ended "$job"
+    [ "$(job_state "$job")" = COMPLETED ] || {
+        cat "slurm-$job.out"
+        return 1
+    }
+}
+
+# usage ROLE EXPRESSION: the expression is true of v, what the journal was told of the role ({"samples": ..., "levels":
+# ...} each), and mean(RESOURCE), max(RESOURCE).
+usage() {
+    /usr/bin/python3 - "$dir/journal.jsonl" "$@" <<'END'
+import json, os, sys
+path, role, expression = sys.argv[1:]
+v = []
+for line in open(path) if os.path.exists(path) else []:
+    r = json.loads(line) if line.endswith("\n") else {}
+    if r.get("event") == "usage" and r["text"] == role:
+        v.append({"samples": r.get("samples", 1), "levels": r["levels"]})
+samples = sum(r["samples"] for r in v)
+mean = lambda x: sum(r["samples"] * r["levels"][x][0] for r in v) / samples
+most = lambda x: max(r["levels"][x][1] for r in v)
+if not (v and eval(expression)):
+    sys.exit("%s: %s is not so; samples %d, the last: %s" % (role, expression, samples, v[-2:]))
+END
+}
+
+# The journal has each period of the folder once, but for some that came too late to count.
+nothing_is_lost_or_twice() { # ROLE PERIOD
+    local periods
+    periods=$(cat "$dir"/trials/0001/usage/1/*.jsonl | /usr/bin/python3 -c '
+import json, math, sys
+print(len({math.floor(r["time"] / float(sys.argv[2])) for r in map(json.loads, sys.stdin) if r["role"] == sys.argv[1]}))' "$@")
+    usage "$1" "0.7 * $periods <= samples <= $periods"
+}
+
+@test "a busy role is seen as busy, an idle one as idle, and the report tells both" {
+    cat >burn.py <<'END'
+import os, time
+begun = time.monotonic()
+while not os.path.exists("released"):
+    sum(range(100000))
+with open("share.part", "w") as f: # of one CPU, that it really got
+    f.write(str(time.process_time() / (time.monotonic() - begun)))
+os.rename("share.part", "share")
+END
+    start '{"period_s": 0.2}' <<'END'
+srun bash -c 'if [ $DT_ROLE = ps ]; then exec /usr/bin/python3 burn.py; fi; until [ -e share ]; do sleep 0.3; done'
+END
+    wait_for 60 usage ps 'samples >= 20'
+    finished
+    usage ps "abs(mean('cpu') - $(cat share)) < 0.15 and most('cpu') <= 1"
+    usage worker "mean('cpu') < 0.3 * $(cat share)"
+    nothing_is_lost_or_twice ps 0.2
+    nothing_is_lost_or_twice worker 0.2
+    # a file for each node, from both workers one line in a period
+    [ "$(cat "$dir"/trials/0001/usage/1/*.jsonl | grep -c '"role":"worker","rank":1')" -ge 5 ]
+    dt-tune report "$dir" | tee /dev/stderr | grep -E '^ +trial 1 \(as submitted\) +ps +CPU +[0-9]+ % \( *[0-9]+ %\)  memory'
+    dt-tune report "$dir" --format json | /usr/bin/python3 -c '
+import json, sys
+u = json.load(sys.stdin)["trials"][0]["usage"]
+assert u["ps"]["cpu"][0] > u["worker"]["cpu"][0] and u["ps"]["samples"] >= 20, u
+assert "disk" in u["ps"] and "gpu" not in u["ps"], u'
+}
+
+@test "memory is seen to rise" {
+    start '{"period_s": 0.2}' <<END
+srun bash -c 'if [ \$DT_ROLE\$DT_ROLE_RANK = worker1 ]; then exec /usr/bin/python3 fill.py; fi; $idle'
+END
+    cat >fill.py <<'END'
+import os, time
+held = []
+while not os.path.exists("released"):
+    if os.path.exists("more") and not held:
+        held.append(bytearray(120 << 20))
+    time.sleep(0.1)
+END
+    wait_for 60 usage worker 'samples >= 3 and v[-1]["levels"]["mem"][1] < 0.3'
+    touch more
+    wait_for 20 usage worker 'v[-1]["levels"]["mem"][1] > 0.6 and v[-1]["levels"]["mem"][0] < 0.5'
+    finished
+    usage ps 'most("mem") < 0.3'
+}
+
+# Ends the tuner's own process as a crash would.
+kill_tuner() {
+    local pid
+    pid=$(pgrep -f "dt-tune run --carrier .*/job0*$job/slurm_script")
+    kill -KILL "$pid"
+    wait_for 20 job_ended "$job"
+}
+
+@test "a tuner that is killed and goes on counts nothing twice" {
+    start '{"period_s": 0.2}' <<END
+srun bash -c '$idle'
+END
+    wait_for 60 usage worker 'samples >= 6'
+    kill_tuner
+    job=$(sbatch --parsable --dt-tune --dt-resume="$dir" train.sh)
+    wait_for 60 grep -q '"event":"resumed"' "$dir/journal.jsonl"
+    finished
+    nothing_is_lost_or_twice ps 0.2
+    nothing_is_lost_or_twice worker 0.2
+    [ "$(ls "$dir/trials/0001/usage")" = 1 ]
+}
+
+@test "without a monitor there is no file, no process and no event" {
+    start false <<END
+srun bash -c '$idle'
+END
+    wait_for 60 test -e "$dir/trials/0001/worker-1.log"
+    [ "$(pgrep -fc "^[^ ]*dt-launch --task [a-z]+ .*$dir/trials/0001")" = 3 ]
+    finished
+    [ ! -e "$dir/trials/0001/usage" ]
+    run -1 grep -q '"event":"usage"' "$dir/journal.jsonl"
+    run -1 grep -q "what a role's tasks used" "slurm-$job.out"
+}
+
+@test "GPUs are seen by NVML, where it is" {
+    [ "$(id -u)" = 0 ] || skip "CUDA_VISIBLE_DEVICES is set on real devices only"
+    [ -e "$DT_BUILD/tests/unit/.libs/fake_nvml.so" ] || skip "made by make check"
+    cp "$DT_BUILD/tests/unit/.libs/fake_nvml.so" libnvidia-ml.so.1
+    cat >spec.json <<END
+{"dt": {"workers": [1]}, "monitor": {"period_s": 0.2}, "search": {"max_configs": 1, "repeats": 0}}
+END
+    cat >train.sh <<END
+#!/bin/bash
+#SBATCH --ntasks=1 --mem-per-cpu=200M --job-name=t --gpus-per-task=2
+export LD_LIBRARY_PATH=$PWD
+srun bash -c '$idle'
+END
+    job=$(sbatch --parsable --dt-tune=spec.json train.sh)
+    dir=$PWD/dt-tune-$job
+    wait_for 60 usage worker 'samples >= 5'
+    finished
+    # the first is busier each time it is looked at, the second always for 40 %
+    usage worker '0.2 < v[0]["levels"]["gpu"][0] < v[-1]["levels"]["gpu"][0] <= 1'
+}

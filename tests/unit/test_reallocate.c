@@ -1,0 +1,774 @@
+/* Re-allocation: what the allocator wishes, and a trial's way over several runs. */
+#include "allocator/allocator.h"
+#include "model/work.h"
+#include "tuner/tuner.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(a) (sizeof(a) / sizeof(*(a)))
+
+/* ---- a space, and what roles use ---- */
+
+static struct dt_spec *spec_of(const char *more)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    char *text = dt_xasprintf("{\"dt\": {\"ps\": {\"low\": 1, \"high\": 8}, \"workers\": {\"low\": 1, \"high\": 8}, "
+                              "\"ps_mem\": {\"choices\": [\"1G\", \"2G\", \"4G\"]}}, "
+                              "\"constraints\": [\"ps + workers <= 12\"], \"search\": {\"algorithm\": \"grid\"}%s%s}",
+                              *more ? ", " : "", more);
+    struct json_object *o = dt_json_parse(text, "SPEC", &e);
+    struct dt_spec *s = o ? dt_spec_parse(o, NULL, "SPEC", &e) : NULL;
+    if (!s)
+        fail_msg("%s", e.text);
+    json_object_put(o);
+    free(text);
+    return s;
+}
+
+static struct dt_space *space_of(const struct dt_spec *spec)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_space *s = dt_space_new(spec->params, spec->nparams, &spec->constraints, NULL, 0, NULL,
+                                      NULL, NULL, 0, &e);
+    if (!s)
+        fail_msg("%s", e.text);
+    return s;
+}
+
+static void use(struct dt_role_usages *all, const char *role, size_t samples, double cpu, double mem)
+{
+    struct dt_usage u = dt_usage_unknown(0);
+    u.mean[DT_RESOURCE_CPU] = u.max[DT_RESOURCE_CPU] = cpu;
+    u.mean[DT_RESOURCE_MEM] = u.max[DT_RESOURCE_MEM] = mem;
+    for (size_t i = 0; i < samples; i++)
+        dt_role_usages_add(all, role, 1, &u);
+}
+
+/* A trial on one configuration after another. */
+struct way {
+    struct dt_spec *spec;
+    struct dt_space *space;
+    struct dt_role_usages usage;
+    struct dt_stretch v[8];
+    double x[8][3];
+    size_t n;
+};
+
+static struct way way_new(void)
+{
+    struct way w = {.spec = spec_of("")};
+    w.space = space_of(w.spec);
+    return w;
+}
+
+static void way_free(struct way *w)
+{
+    dt_role_usages_free(&w->usage);
+    dt_space_free(w->space);
+    dt_spec_free(w->spec);
+}
+
+/* The next stretch; the roles' usage is that of the last. */
+static void went(struct way *w, double ps, double workers, double pace, double ps_cpu,
+                 double worker_cpu, size_t samples)
+{
+    double *x = w->x[w->n];
+    x[0] = ps;
+    x[1] = workers;
+    x[2] = 1024;
+    w->v[w->n++] = (struct dt_stretch){x, pace, ps_cpu, worker_cpu};
+    dt_role_usages_free(&w->usage);
+    use(&w->usage, "ps", samples, ps_cpu, 0.5);
+    use(&w->usage, "worker", samples, worker_cpu, 0.5);
+}
+
+/* What it should go on with: "ps=2 workers=1 ps_mem=1G: why", "stay". Caller frees. */
+static char *wish(const struct way *w, enum dt_allocate_rule rule, double remaining, double restart,
+                  size_t left)
+{
+    struct dt_allocator a = DT_ALLOCATOR_INIT;
+    struct dt_running t = {
+        .usage = &w->usage, .stretches = w->v, .n = w->n, .remaining = remaining, .left = left};
+    struct dt_wish got;
+    a.rule = rule;
+    a.restart_s = restart;
+    dt_allocate(&a, w->space, &t, 1, &got);
+    if (!got.x)
+        return dt_xstrdup("stay");
+    assert_true(dt_space_allows(w->space, got.x, NULL));
+    char *config = dt_config_text(w->space, got.x), *text = dt_xasprintf("%s: %s", config, got.why);
+    free(config);
+    dt_wish_free(&got);
+    return text;
+}
+
+static void expect_wish(const struct way *w, enum dt_allocate_rule rule, double remaining,
+                        double restart, size_t left, const char *expected)
+{
+    char *text = wish(w, rule, remaining, restart, left);
+    if (strncmp(text, expected, strlen(expected)) != 0)
+        fail_msg("gave %s, expected %s", text, expected);
+    free(text);
+}
+
+/* ---- thresholds ---- */
+
+static void the_bottleneck_follows_from_both_roles(void **state)
+{
+    static const struct {
+        double ps, workers, ps_cpu, worker_cpu;
+        size_t samples;
+        const char *expected;
+    } cases[] = {
+        {1, 2, 0.95, 0.4, 10, "ps=3 workers=2 ps_mem=1G: servers saturated (95 %), workers partly busy (40 %)"},
+        {1, 2, 0.95, 0.4, 3, "ps=3 workers=2"}, /* three samples say that servers are saturated, */
+        {1, 2, 0.95, 0.4, 2, "stay"},           /* two do not, */
+        {1, 2, 0.85, 0.4, 9, "stay"},           /* nor do nine that workers wait */
+        {1, 2, 0.85, 0.4, 10, "ps=3 workers=2"},
+        {2, 2, 0.4, 0.95, 3, "ps=2 workers=4 ps_mem=1G: servers partly busy (40 %), workers saturated (95 %)"},
+        {2, 2, 0.5, 0.95, 3, "ps=4 workers=4"}, /* twice the workers would saturate the servers */
+        {2, 2, 0.95, 0.95, 3, "ps=4 workers=4"},
+        {4, 4, 0.1, 0.1, 10, "ps=2 workers=2"}, /* both idle */
+        {4, 4, 0.1, 0.1, 9, "stay"},
+        {8, 4, 0.95, 0.1, 10, "ps=8 workers=2"}, /* no more servers are allowed */
+        {8, 4, 0.5, 0.95, 10, "stay"},           /* nothing is left */
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct way w = way_new();
+        went(&w, cases[i].ps, cases[i].workers, 1, cases[i].ps_cpu, cases[i].worker_cpu,
+             cases[i].samples);
+        expect_wish(&w, DT_ALLOCATE_THRESHOLDS, 1000, 0, 3, cases[i].expected);
+        way_free(&w);
+    }
+}
+
+/* Tasks are all there may be: then CPUs. What is as the script has it does not stand in the way. */
+static void cpus_come_after_tasks(void **state)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_param params[] = {
+        {.name = "ps", .kind = DT_PARAM_INT, .low = 1, .high = 2, .step = 1},
+        {.name = "workers", .kind = DT_PARAM_INT, .low = 2, .high = 2, .step = 1},
+        {.name = "ps_cpus", .kind = DT_PARAM_INT, .low = 1, .high = 4, .step = 1},
+        {.name = "ps_tmp", .kind = DT_PARAM_INT, .low = 1, .high = 2, .step = 1}};
+    struct dt_strv none = DT_STRV_INIT;
+    struct dt_space *s = dt_space_new(params, 4, &none, NULL, 0, NULL, NULL, NULL, 0, &e);
+    const double from[][4] = {{1, 2, 1, NAN}, {2, 2, 1, NAN}};
+    const double to[][4] = {{2, 2, 1, 1}, {2, 2, 2, 1}};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct dt_role_usages usage = {0};
+        struct dt_stretch now = {from[i], 1, 0.95, 0.4};
+        struct dt_running t = {
+            .usage = &usage, .stretches = &now, .n = 1, .remaining = 1000, .left = 3};
+        struct dt_allocator a = DT_ALLOCATOR_INIT;
+        struct dt_wish got;
+        a.rule = DT_ALLOCATE_THRESHOLDS;
+        use(&usage, "ps", 3, 0.95, 0.5);
+        use(&usage, "worker", 3, 0.4, 0.5);
+        dt_allocate(&a, s, &t, 1, &got);
+        assert_non_null(got.x);
+        assert_true(dt_config_equal(got.x, to[i], 4));
+        dt_wish_free(&got);
+        dt_role_usages_free(&usage);
+    }
+    dt_space_free(s);
+}
+
+static void one_sample_on_the_other_side_is_no_reason(void **state)
+{
+    struct way w = way_new();
+    (void)state;
+    went(&w, 1, 2, 1, 0.95, 0.2, 10);
+    use(&w.usage, "ps", 1, 0.5, 0.5);
+    use(&w.usage, "ps", 2, 0.95, 0.5);
+    use(&w.usage, "worker", 3, 0.5, 0.5);
+    char *text = wish(&w, DT_ALLOCATE_THRESHOLDS, 1000, 0, 3);
+    assert_non_null(strstr(text, "servers partly busy"));
+    assert_non_null(strstr(text, "workers partly busy"));
+    free(text);
+    way_free(&w);
+}
+
+static void a_step_that_did_not_help_is_taken_back(void **state)
+{
+    struct way w = way_new();
+    (void)state;
+    went(&w, 1, 2, 1.0, 0.95, 0.6, 10);
+    went(&w, 2, 2, 1.2, 0.5, 0.5, 10);
+    /* not that way again; more workers instead, as seen from where it was faster */
+    expect_wish(&w, DT_ALLOCATE_THRESHOLDS, 1000, 0, 3, "ps=1 workers=4 ps_mem=1G: servers saturated (95 %), "
+                                                        "workers partly busy (60 %), as long as it was faster");
+    expect_wish(&w, DT_ALLOCATE_THRESHOLDS, 1000, 0, 1, "ps=1 workers=2 ps_mem=1G: 1.2 s a step here, 1 s there");
+    expect_wish(&w, DT_ALLOCATE_THRESHOLDS, 10, 5, 1, "stay"); /* saves 2 s, costs 5 s */
+    way_free(&w);
+}
+
+static void what_was_given_back_is_not_taken_again(void **state)
+{
+    struct way w = way_new();
+    (void)state;
+    went(&w, 8, 4, 1.0, 0.95, 0.1, 10);
+    expect_wish(&w, DT_ALLOCATE_THRESHOLDS, 1000, 0, 3, "ps=8 workers=2");
+    went(&w, 8, 2, 1.01, 0.95, 0.5, 10);
+    expect_wish(&w, DT_ALLOCATE_THRESHOLDS, 1000, 0, 3, "stay");
+    way_free(&w);
+}
+
+static void no_step_is_taken_at_the_end(void **state)
+{
+    struct way w = way_new();
+    (void)state;
+    went(&w, 1, 2, 1, 0.95, 0.4, 10);
+    expect_wish(&w, DT_ALLOCATE_THRESHOLDS, 21, 10, 3, "ps=3");
+    expect_wish(&w, DT_ALLOCATE_THRESHOLDS, 20, 10, 3, "stay");
+    expect_wish(&w, DT_ALLOCATE_THRESHOLDS, NAN, 10, 3, "ps=3"); /* nobody knows how much is left */
+    way_free(&w);
+}
+
+static void memory_comes_before_the_kernel(void **state)
+{
+    struct way w = way_new();
+    (void)state;
+    went(&w, 1, 2, 1, 0.5, 0.6, 10);
+    use(&w.usage, "ps", 3, 0.5, 0.96);
+    expect_wish(&w, DT_ALLOCATE_THRESHOLDS, 1, 100, 3,
+                "ps=1 workers=2 ps_mem=2G: ps: memory at 96 % of its limit over 3 samples");
+    expect_wish(&w, DT_ALLOCATE_MODEL, 1, 100, 3, "ps=1 workers=2 ps_mem=2G");
+    way_free(&w);
+}
+
+/* ---- the law of work ---- */
+
+static void the_law_finds_its_own(void **state)
+{
+    struct way w = way_new();
+    double x[6][3] = {{1, 1, 1024}, {4, 2, 1024}, {2, 4, 1024}, {8, 1, 1024}, {6, 6, 1024}, {3, 8, 1024}};
+    struct dt_worked o[6];
+    struct dt_work law;
+    (void)state;
+    for (size_t i = 0; i < 6; i++) {
+        double busy = 2 / x[i][1] + 0.1, wait = 3 * x[i][1] / x[i][0] + 0.05 * x[i][0];
+        o[i] = (struct dt_worked){x[i], busy + wait, busy / (busy + wait)};
+    }
+    assert_false(dt_work_fit(w.space, o, 0, &law));
+    assert_true(dt_work_fit(w.space, o, 6, &law));
+    for (size_t i = 0; i < 6; i++)
+        assert_true(fabs(dt_work_pace(w.space, o[i].x, &law) / o[i].pace - 1) < 0.1);
+    /* from the first alone: more of both */
+    assert_true(dt_work_fit(w.space, o, 1, &law));
+    assert_true(fabs(dt_work_pace(w.space, o[0].x, &law) / o[0].pace - 1) < 0.2);
+    assert_true(dt_work_pace(w.space, x[1], &law) < dt_work_pace(w.space, x[0], &law));
+    way_free(&w);
+}
+
+static void the_model_moves_where_the_gain_pays(void **state)
+{
+    struct way w = way_new();
+    (void)state;
+    went(&w, 1, 1, 1, 0.9, 0.5, 10);
+    expect_wish(&w, DT_ALLOCATE_MODEL, 1000, 10, 3, "ps=8 workers=3 ps_mem=1G: servers saturated (90 %), workers partly "
+                                                    "busy (50 %): 1 s a step here, ");
+    expect_wish(&w, DT_ALLOCATE_MODEL, 10, 10, 3, "stay");
+    went(&w, 8, 3, 2, 0.1, 0.2, 10); /* of which nothing came */
+    expect_wish(&w, DT_ALLOCATE_MODEL, 1000, 10, 1, "ps=1 workers=1 ps_mem=1G: servers idle (10 %), workers idle (20 %): "
+                                                    "2 s a step here, 1 s measured there: saves 1000 s of the 2000 s left, "
+                                                    "a restart costs 10 s");
+    way_free(&w);
+}
+
+static void what_other_trials_saw_counts(void **state)
+{
+    struct way w = way_new();
+    double x[3] = {8, 3, 1024};
+    struct dt_stretch other = {x, 5, 0.1, 0.9};
+    struct dt_allocator a = DT_ALLOCATOR_INIT;
+    (void)state;
+    went(&w, 1, 1, 1, 0.9, 0.5, 10);
+    struct dt_running t = {.usage = &w.usage,
+                           .stretches = w.v,
+                           .n = 1,
+                           .others = &other,
+                           .nothers = 1,
+                           .remaining = 1000,
+                           .left = 3};
+    struct dt_wish got;
+    a.rule = DT_ALLOCATE_MODEL;
+    dt_allocate(&a, w.space, &t, 1, &got);
+    assert_true(!got.x || got.x[0] != 8 || got.x[1] != 3);
+    dt_wish_free(&got);
+    way_free(&w);
+}
+
+static void saving_goes_to_the_least_that_keeps_the_speed(void **state)
+{
+    struct way w = way_new();
+    (void)state;
+    went(&w, 1, 1, 1, 0.9, 0.5, 10);
+    w.x[0][2] = 4096;
+    expect_wish(&w, DT_ALLOCATE_SAVE, 1000, 0, 9, "ps=1 workers=1 ps_mem=2G");
+    went(&w, 1, 1, 1.02, 0.9, 0.5, 10);
+    w.x[1][2] = 2048;
+    expect_wish(&w, DT_ALLOCATE_SAVE, 1000, 0, 9, "ps=1 workers=1 ps_mem=1G");
+    went(&w, 1, 1, 1.2, 0.9, 0.5, 10);
+    expect_wish(&w, DT_ALLOCATE_SAVE, 1000, 0, 9, "ps=1 workers=1 ps_mem=2G: too small");
+    went(&w, 1, 1, 1.02, 0.9, 0.5, 10);
+    w.x[3][2] = 2048;
+    expect_wish(&w, DT_ALLOCATE_SAVE, 1000, 0, 9, "stay");
+    way_free(&w);
+}
+
+/* ---- a trial's way over several runs ---- */
+
+struct fixture {
+    struct dt_spec *spec;
+    struct dt_space *space;
+    struct dt_study *s;
+    struct dt_buf journal;
+    double now;
+};
+
+#define ON "\"reallocate\": {\"rule\": \"thresholds\", \"cooldown_s\": 0}, \"checkpoint\": {\"grace_s\": 20}"
+
+static struct fixture study(const char *more)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    struct fixture f = {.spec = spec_of(more), .now = 1000};
+    f.space = space_of(f.spec);
+    f.s = dt_study_new(f.spec, f.space, NULL, &e);
+    if (!f.s)
+        fail_msg("%s", e.text);
+    return f;
+}
+
+static void done(struct fixture *f)
+{
+    dt_study_free(f->s);
+    dt_space_free(f->space);
+    dt_spec_free(f->spec);
+    dt_buf_free(&f->journal);
+}
+
+static void apply(struct fixture *f, struct dt_event ev)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    ev.t = f->now;
+    struct json_object *o = dt_event_to_json(&ev);
+    char *line = dt_json_text(o);
+    dt_buf_addf(&f->journal, "%s\n", line);
+    free(line);
+    json_object_put(o);
+    if (dt_study_apply(f->s, &ev, &e) < 0)
+        fail_msg("%s", e.text);
+    dt_event_free(&ev);
+}
+
+static struct dt_event event(enum dt_event_kind kind, int trial)
+{
+    struct dt_event ev = DT_EVENT(kind);
+    ev.trial = trial;
+    return ev;
+}
+
+static struct dt_trial *trial(const struct fixture *f)
+{
+    return &f->s->trials[0];
+}
+
+static void metric(struct fixture *f, const char *name, double value)
+{
+    struct dt_event ev = event(DT_EVENT_METRIC, 1);
+    ev.text = dt_xstrdup(name);
+    ev.value = value;
+    apply(f, ev);
+}
+
+static void usage(struct fixture *f, const char *role, double cpu)
+{
+    struct dt_event ev = event(DT_EVENT_USAGE, 1);
+    ev.run = trial(f)->run;
+    ev.text = dt_xstrdup(role);
+    ev.usage = dt_usage_unknown(f->now);
+    ev.usage.mean[DT_RESOURCE_CPU] = ev.usage.max[DT_RESOURCE_CPU] = cpu;
+    apply(f, ev);
+}
+
+/* What is decided, as a text; the caller frees. What only the journal changes is done. */
+static char *decide(struct fixture *f)
+{
+    struct dt_action a;
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_event ev = event(DT_EVENT_CREATED, 1);
+    char *text = NULL;
+    if (dt_study_decide(f->s, f->now, &a, &e) < 0)
+        fail_msg("%s", e.text);
+    char *config = a.x ? dt_config_text(f->space, a.x) : NULL;
+    switch (a.kind) {
+    case DT_ACTION_CREATE:
+        ev.config = dt_config_to_json(f->space, a.x);
+        ev.text = dt_xstrdup(a.why);
+        break;
+    case DT_ACTION_SUBMIT:
+        ev.kind = DT_EVENT_SUBMITTED;
+        ev.run = trial(f)->run;
+        ev.job = 7;
+        break;
+    case DT_ACTION_REALLOCATE:
+        ev.kind = DT_EVENT_REALLOCATING;
+        ev.run = trial(f)->run;
+        ev.config = dt_config_to_json(f->space, a.x);
+        ev.text = dt_xstrdup(a.why);
+        text = dt_xasprintf("reallocate to %s", config);
+        break;
+    case DT_ACTION_KEEP:
+        ev.kind = DT_EVENT_KEPT;
+        ev.text = dt_xstrdup(a.why);
+        text = dt_xasprintf("keep: %s", a.why);
+        break;
+    case DT_ACTION_CHECKPOINT:
+        trial(f)->move.asking = true;
+        text = dt_xstrdup("checkpoint");
+        break;
+    case DT_ACTION_CANCEL:
+        trial(f)->cancelling = true;
+        text = dt_xstrdup("cancel");
+        break;
+    default:
+        text = dt_xstrdup("wait");
+    }
+    if (!text)
+        text = dt_xstrdup(a.kind == DT_ACTION_CREATE ? "create" : "submit");
+    bool applies = a.kind != DT_ACTION_NONE && ev.kind != DT_EVENT_CREATED;
+    if (applies || a.kind == DT_ACTION_CREATE)
+        apply(f, ev);
+    else
+        dt_event_free(&ev);
+    free(config);
+    dt_action_free(&a);
+    return text;
+}
+
+static void expect(struct fixture *f, const char *expected)
+{
+    char *text = decide(f);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+/* The run starts 5 s from now, reports after 5 s more, and then every second: from and to are steps, at so many
+ * seconds each. */
+static void runs(struct fixture *f, double from, double to, double pace)
+{
+    struct dt_event ev = event(DT_EVENT_STARTED, 1);
+    f->now += 5;
+    ev.wait_s = 5;
+    ev.nodes = 2;
+    apply(f, ev);
+    f->now += 5;
+    for (double step = from; step <= to; step += 10) {
+        metric(f, "step", step);
+        if (step < to)
+            f->now += 10 * pace;
+    }
+}
+
+static void ended(struct fixture *f, enum dt_cause cause, int exit_code, double run_s)
+{
+    struct dt_event ev = event(DT_EVENT_ENDED, 1);
+    ev.cause = cause;
+    ev.exit_code = exit_code;
+    ev.run_s = run_s;
+    ev.wait_s = 5;
+    ev.billing = 3;
+    apply(f, ev);
+}
+
+/* The first trial runs on one server and one worker, its server saturated, and is asked for a checkpoint. */
+static struct fixture asked(const char *more)
+{
+    struct fixture f = study(*more ? more : ON);
+    expect(&f, "create");
+    expect(&f, "submit");
+    runs(&f, 10, 100, 1);
+    expect(&f, "wait");
+    for (int i = 0; i < 3; i++) {
+        usage(&f, "ps", 0.95);
+        usage(&f, "worker", 0.4);
+    }
+    expect(&f, "reallocate to ps=3 workers=1 ps_mem=1G");
+    expect(&f, "checkpoint");
+    expect(&f, "wait");
+    return f;
+}
+
+/* A study that is replayed from its journal is in the same state. */
+static void same_after_replay(struct fixture *f, const char *more)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    struct fixture g = study(*more ? more : ON);
+    struct dt_strv lines = DT_STRV_INIT;
+    dt_strv_split(&lines, f->journal.s, "\n");
+    for (size_t i = 0; i < lines.n; i++) {
+        struct json_object *o = *lines.v[i] ? dt_json_parse(lines.v[i], "journal", &e) : NULL;
+        if (o && dt_study_apply_record(g.s, o, &e) < 0)
+            fail_msg("%s", e.text);
+        json_object_put(o);
+    }
+    dt_strv_free(&lines);
+    const struct dt_trial *a = trial(f), *b = trial(&g);
+    assert_int_equal(a->state, b->state);
+    assert_int_equal(a->run, b->run);
+    assert_int_equal(a->nparts, b->nparts);
+    assert_int_equal(a->moves, b->moves);
+    assert_true(dt_config_equal(a->x, b->x, f->space->n));
+    assert_true(a->value == b->value || (isnan(a->value) && isnan(b->value)));
+    assert_true(!f->s->no_moves == !g.s->no_moves);
+    assert_true(!a->move.x == !b->move.x && a->move.kept == b->move.kept);
+    done(&g);
+}
+
+static void a_trial_goes_on_in_another_shape(void **state)
+{
+    struct fixture f = asked("");
+    struct dt_observation *o;
+    (void)state;
+    f.now += 4;
+    ended(&f, DT_CAUSE_EXIT, 143, 104);
+    assert_int_equal(trial(&f)->state, DT_TRIAL_CREATED);
+    assert_int_equal(trial(&f)->run, 2);
+    assert_int_equal(f.s->nfinished, 0);
+    assert_true(trial(&f)->x[0] == 3);
+    expect(&f, "submit");
+    runs(&f, 110, 200, 0.5);
+    f.now += 2;
+    ended(&f, DT_CAUSE_OK, 0, 52);
+    const struct dt_trial *t = trial(&f);
+    assert_int_equal(t->status, DT_STATUS_OK);
+    /* 5 s to the first report, 190 steps, and 2 s behind the last */
+    assert_true(fabs(t->value - (5 + 190 * 0.5 + 2)) < 1e-6);
+    assert_int_equal(t->nparts, 1);
+    assert_true(fabs(dt_trial_worth(f.s, t, &t->parts[0]) - (5 + 190 * 1 + 2)) < 1e-6);
+    assert_true(t->parts[0].checkpoint_s == 4 && t->parts[0].moved);
+    /* both teach, the last is what the trial stands for */
+    struct dt_context ctx = dt_study_context(f.s, &o);
+    assert_int_equal(ctx.nobs, 2);
+    assert_true(o[1].part && o[1].x[0] == 1 && o[1].status == DT_STATUS_OK);
+    assert_true(fabs(o[1].value - 197) < 1e-6);
+    assert_int_equal(dt_context_best(&ctx), 0);
+    assert_false(dt_context_tried(&ctx, o[1].x));
+    free(o);
+    same_after_replay(&f, "");
+    done(&f);
+}
+
+static void a_checkpoint_without_an_end_is_ended(void **state)
+{
+    struct fixture f = asked("");
+    (void)state;
+    apply(&f, event(DT_EVENT_CHECKPOINTED, 1));
+    expect(&f, "cancel");
+    ended(&f, DT_CAUSE_CANCELLED, 0, 110);
+    assert_int_equal(trial(&f)->run, 2);
+    assert_true(trial(&f)->x[0] == 3);
+    same_after_replay(&f, "");
+    done(&f);
+}
+
+static void who_does_not_hear_goes_on(void **state)
+{
+    struct fixture f = asked("");
+    (void)state;
+    f.now += 19;
+    expect(&f, "wait");
+    f.now += 1;
+    expect(&f, "keep: no checkpoint within 20 s");
+    expect(&f, "wait"); /* and is not asked again */
+    assert_non_null(f.s->no_moves);
+    same_after_replay(&f, "");
+    f.now += 100;
+    ended(&f, DT_CAUSE_OK, 0, 230);
+    assert_int_equal(trial(&f)->status, DT_STATUS_OK);
+    assert_true(trial(&f)->value == 230);
+    same_after_replay(&f, "");
+    done(&f);
+}
+
+static void who_is_late_is_heard(void **state)
+{
+    struct fixture f = asked("");
+    (void)state;
+    f.now += 20;
+    expect(&f, "keep: no checkpoint within 20 s");
+    f.now += 5;
+    ended(&f, DT_CAUSE_EXIT, 143, 130);
+    assert_int_equal(trial(&f)->run, 2);
+    assert_true(trial(&f)->x[0] == 3);
+    assert_null(f.s->no_moves);
+    same_after_replay(&f, "");
+    done(&f);
+}
+
+/* Without a checkpoint nobody knows what an end is worth, so the trial is run again as it was. */
+static void what_ends_without_a_checkpoint_is_repeated(void **state)
+{
+    static const struct {
+        enum dt_cause cause;
+        int exit_code;
+    } ends[] = {{DT_CAUSE_OK, 0}, {DT_CAUSE_EXIT, 1}, {DT_CAUSE_EXIT, 138}};
+    (void)state;
+    for (size_t i = 0; i < COUNT(ends); i++) {
+        struct fixture f = asked("");
+        ended(&f, ends[i].cause, ends[i].exit_code, 100);
+        assert_int_equal(trial(&f)->state, DT_TRIAL_CREATED);
+        assert_int_equal(trial(&f)->run, 2);
+        assert_true(trial(&f)->x[0] == 1);
+        assert_non_null(f.s->no_moves);
+        assert_int_equal(f.s->nfinished, 0);
+        /* it begins anew, so its time is that of the whole */
+        expect(&f, "submit");
+        runs(&f, 10, 200, 1);
+        for (int k = 0; k < 3; k++)
+            usage(&f, "ps", 0.95);
+        expect(&f, "wait");
+        ended(&f, DT_CAUSE_OK, 0, 196);
+        assert_true(trial(&f)->value == 196);
+        same_after_replay(&f, "");
+        done(&f);
+    }
+}
+
+/* "model" in place of what failed: exit code 0 is its end where all the work is done. */
+static void a_finished_program_is_finished(void **state)
+{
+    const char *more = "\"reallocate\": {\"rule\": \"thresholds\", \"cooldown_s\": 0, \"work\": 100000}";
+    struct fixture f = asked(more);
+    (void)state;
+    metric(&f, "step", 100000);
+    apply(&f, event(DT_EVENT_CHECKPOINTED, 1));
+    ended(&f, DT_CAUSE_OK, 0, 300);
+    assert_int_equal(trial(&f)->state, DT_TRIAL_ENDED);
+    assert_true(trial(&f)->value == 300);
+    same_after_replay(&f, more);
+    done(&f);
+}
+
+static void a_corrupt_checkpoint_teaches_nothing(void **state)
+{
+    struct fixture f = asked("");
+    (void)state;
+    ended(&f, DT_CAUSE_EXIT, 143, 104);
+    expect(&f, "submit");
+    struct dt_event ev = event(DT_EVENT_STARTED, 1);
+    ev.wait_s = 5;
+    apply(&f, ev);
+    ended(&f, DT_CAUSE_EXIT, 2, 3);
+    assert_int_equal(trial(&f)->state, DT_TRIAL_ENDED);
+    assert_int_equal(trial(&f)->status, DT_STATUS_VOID);
+    assert_non_null(f.s->no_moves);
+    same_after_replay(&f, "");
+    done(&f);
+}
+
+static void a_study_that_ends_does_not_wait_for_checkpoints(void **state)
+{
+    struct fixture f = asked("");
+    struct dt_event ev = event(DT_EVENT_STOPPING, 0);
+    (void)state;
+    ev.text = dt_xstrdup("interrupted");
+    ev.interrupted = true;
+    apply(&f, ev);
+    expect(&f, "cancel");
+    ended(&f, DT_CAUSE_INTERRUPTED, 0, 100);
+    assert_null(trial(&f)->move.x);
+    apply(&f, event(DT_EVENT_FINISHED, 0));
+    apply(&f, event(DT_EVENT_RESUMED, 0));
+    assert_int_equal(trial(&f)->run, 2);
+    assert_true(trial(&f)->x[0] == 1);
+    /* its program has saved its work when it was told to end: then its time is not that of the whole */
+    expect(&f, "submit");
+    runs(&f, 110, 200, 1);
+    ended(&f, DT_CAUSE_OK, 0, 95);
+    assert_true(fabs(trial(&f)->value - (5 + 190)) < 1e-6);
+    same_after_replay(&f, "");
+    done(&f);
+}
+
+static void nothing_moves_unless_asked_for(void **state)
+{
+    struct fixture f = study("");
+    (void)state;
+    expect(&f, "create");
+    expect(&f, "submit");
+    runs(&f, 10, 100, 1);
+    for (int i = 0; i < 10; i++) {
+        usage(&f, "ps", 0.95);
+        usage(&f, "worker", 0.1);
+    }
+    expect(&f, "wait");
+    done(&f);
+}
+
+static void so_many_moves_and_no_more(void **state)
+{
+    const char *more = "\"reallocate\": {\"rule\": \"thresholds\", \"cooldown_s\": 60, \"max_per_trial\": 2}";
+    struct fixture f = asked(more);
+    (void)state;
+    ended(&f, DT_CAUSE_EXIT, 143, 104);
+    expect(&f, "submit");
+    runs(&f, 110, 140, 2); /* slower: 30 steps in 60 s */
+    for (int i = 0; i < 10; i++) {
+        usage(&f, "ps", 0.1);
+        usage(&f, "worker", 0.4);
+    }
+    expect(&f, "reallocate to ps=1 workers=1 ps_mem=1G");
+    expect(&f, "checkpoint");
+    ended(&f, DT_CAUSE_EXIT, 143, 104);
+    expect(&f, "submit");
+    runs(&f, 150, 300, 1);
+    for (int i = 0; i < 10; i++) {
+        usage(&f, "ps", 0.95);
+        usage(&f, "worker", 0.4);
+    }
+    expect(&f, "wait");
+    assert_int_equal(trial(&f)->moves, 2);
+    assert_int_equal(trial(&f)->run, 3);
+    same_after_replay(&f, more);
+    done(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_bottleneck_follows_from_both_roles),
+        cmocka_unit_test(cpus_come_after_tasks),
+        cmocka_unit_test(one_sample_on_the_other_side_is_no_reason),
+        cmocka_unit_test(a_step_that_did_not_help_is_taken_back),
+        cmocka_unit_test(what_was_given_back_is_not_taken_again),
+        cmocka_unit_test(no_step_is_taken_at_the_end),
+        cmocka_unit_test(memory_comes_before_the_kernel),
+        cmocka_unit_test(the_law_finds_its_own),
+        cmocka_unit_test(the_model_moves_where_the_gain_pays),
+        cmocka_unit_test(what_other_trials_saw_counts),
+        cmocka_unit_test(saving_goes_to_the_least_that_keeps_the_speed),
+        cmocka_unit_test(a_trial_goes_on_in_another_shape),
+        cmocka_unit_test(a_checkpoint_without_an_end_is_ended),
+        cmocka_unit_test(who_does_not_hear_goes_on),
+        cmocka_unit_test(who_is_late_is_heard),
+        cmocka_unit_test(what_ends_without_a_checkpoint_is_repeated),
+        cmocka_unit_test(a_finished_program_is_finished),
+        cmocka_unit_test(a_corrupt_checkpoint_teaches_nothing),
+        cmocka_unit_test(a_study_that_ends_does_not_wait_for_checkpoints),
+        cmocka_unit_test(nothing_moves_unless_asked_for),
+        cmocka_unit_test(so_many_moves_and_no_more),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
