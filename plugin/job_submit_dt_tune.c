@@ -103,7 +103,6 @@ static bool read_study(const char *text, struct study *s)
 {
     const char *p = text;
 
-    s->time_min = 0;
     if (strpbrk(text, "\r\n"))
         return false;
     if (!eat(&p, STUDY_START) || !eat_path(&p, s) || !eat(&p, STUDY_TUNER))
@@ -306,7 +305,7 @@ static int refuse_kind(const job_desc_msg_t *job, char **err_msg)
 extern int job_submit(job_desc_msg_t *job, uint32_t uid, char **err_msg)
 {
     const char *text;
-    struct study study;
+    struct study study = {0};
     int rc;
 
     (void)uid;

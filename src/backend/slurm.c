@@ -144,47 +144,16 @@ static bool need_not_submit(struct slurm *b, const struct dt_trial *t, struct dt
     return found > 0 || ev->kind == DT_EVENT_DEFERRED;
 }
 
-/* Gives a trial the checkpoint that it goes on from. Whether it can be submitted; else `ev` says why
- * not. */
-static bool hand_over(struct slurm *b, const struct dt_study *s, const struct dt_trial *t,
-                      struct dt_event *ev, char **alone)
-{
-    struct dt_error e = DT_ERROR_INIT;
-    if (!t->parent || t->run > 1) /* a later run goes on from its own */
-        return true;
-    char *theirs = trial_dir(b, dt_study_trial(s, t->parent)), *ours = trial_dir(b, t);
-    char *from = dt_xasprintf("%s/checkpoint", theirs), *to = dt_xasprintf("%s/checkpoint", ours);
-    enum dt_handover done =
-        dt_mkdirs(ours, &e) < 0 ? DT_HANDOVER_FAILED : dt_handover(from, to, &e);
-    if (done == DT_HANDOVER_NOTHING) {
-        *alone = dt_xasprintf("trial %d has written no checkpoint: it began from nothing", t->parent);
-    } else if (done == DT_HANDOVER_BUSY) {
-        char *why = dt_xasprintf("trial %d is writing its checkpoint", t->parent);
-        defer(ev, AGAIN, why);
-        free(why);
-    } else if (done == DT_HANDOVER_FAILED) {
-        ev->kind = DT_EVENT_ENDED;
-        ev->cause = DT_CAUSE_NOT_HANDED_OVER;
-        ev->text = dt_xstrdup(e.text);
-    }
-    dt_error_clear(&e);
-    free(from);
-    free(to);
-    free(theirs);
-    free(ours);
-    return done == DT_HANDOVER_DONE || done == DT_HANDOVER_NOTHING;
-}
-
 static int submit(void *arg, const struct dt_study *s, const struct dt_trial *t,
                   struct dt_event *ev, struct dt_error *e)
 {
-    char *alone = NULL;
     struct slurm *b = arg;
+    char *alone = NULL;
     *ev = (struct dt_event)DT_EVENT(DT_EVENT_SUBMITTED);
     ev->t = dt_now();
     ev->trial = t->id;
     ev->run = t->run;
-    if (need_not_submit(b, t, ev) || !hand_over(b, s, t, ev, &alone))
+    if (need_not_submit(b, t, ev) || !dt_trial_hand_over(&b->c, s, t, ev, &alone))
         return 0;
     char *path = write_script(b, s, t, e);
     int rc =

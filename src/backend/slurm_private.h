@@ -138,6 +138,10 @@ int dt_trial_written_run(const char *path);
  * `script` says what only the backend knows: the shape, and by whom and where it is started. */
 char *dt_trial_write_script(const struct dt_slurm_config *c, const struct dt_study *s, const struct dt_trial *t,
                             struct dt_trial_script *script, struct dt_error *e);
+/* Gives a trial the checkpoint of the one that it goes on from. Whether it can be started; else `ev` says why not. *alone,
+ * which the caller frees, says why it begins from nothing; else it stays as it is. */
+bool dt_trial_hand_over(const struct dt_slurm_config *c, const struct dt_study *s, const struct dt_trial *t,
+                        struct dt_event *ev, char **alone);
 /* dt_feed_read() on the run's metrics; *feed is NULL before the first look. */
 void dt_trial_metrics(const struct dt_slurm_config *c, const struct dt_study *s, const struct dt_trial *t,
                       struct dt_feed **feed, bool to_end, const struct dt_events *out);

@@ -201,11 +201,16 @@ static int submit(void *arg, const struct dt_study *s, const struct dt_trial *t,
         no_place(b, ev);
         return 0;
     }
+    if (!dt_trial_hand_over(&b->c, s, t, ev, &ev->text)) {
+        run_free(&r);
+        return 0;
+    }
     r.name = dt_trial_job_name(b->c.job, b->c.study, t->id, t->run);
     int rc = start(b, s, t, &shape, &r, e);
     if (rc > 0) {
         ev->kind = DT_EVENT_DEFERRED;
         ev->until = ev->t + DEFER;
+        free(ev->text);
         ev->text = dt_xstrdup(e->text);
         dt_error_clear(e);
     }

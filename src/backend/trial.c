@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define SCRIPT_MAX (64 * 1024 * 1024)
+#define BUSY 2.0  /* seconds until a checkpoint that kept changing is looked at again */
 #define QUIET 2.0 /* a checkpoint is whole when nothing was written for so long */
 
 struct dt_event *dt_events_add(const struct dt_events *out, enum dt_event_kind kind,
@@ -93,6 +94,37 @@ char *dt_trial_write_script(const struct dt_slurm_config *c, const struct dt_stu
     free(text);
     free(dir);
     return path;
+}
+
+/* ---- where it begins ---- */
+
+bool dt_trial_hand_over(const struct dt_slurm_config *c, const struct dt_study *s,
+                        const struct dt_trial *t, struct dt_event *ev, char **alone)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    if (!t->parent || t->run > 1) /* a later run goes on from its own */
+        return true;
+    char *theirs = dt_trial_dir(c, dt_study_trial(s, t->parent)), *ours = dt_trial_dir(c, t);
+    char *from = dt_xasprintf("%s/checkpoint", theirs), *to = dt_xasprintf("%s/checkpoint", ours);
+    enum dt_handover done =
+        dt_mkdirs(ours, &e) < 0 ? DT_HANDOVER_FAILED : dt_handover(from, to, &e);
+    if (done == DT_HANDOVER_NOTHING) {
+        *alone = dt_xasprintf("trial %d has written no checkpoint: it began from nothing", t->parent);
+    } else if (done == DT_HANDOVER_BUSY) {
+        ev->kind = DT_EVENT_DEFERRED;
+        ev->until = dt_now() + BUSY;
+        ev->text = dt_xasprintf("trial %d is writing its checkpoint", t->parent);
+    } else if (done == DT_HANDOVER_FAILED) {
+        ev->kind = DT_EVENT_ENDED;
+        ev->cause = DT_CAUSE_NOT_HANDED_OVER;
+        ev->text = dt_xstrdup(e.text);
+    }
+    dt_error_clear(&e);
+    free(from);
+    free(to);
+    free(theirs);
+    free(ours);
+    return done == DT_HANDOVER_DONE || done == DT_HANDOVER_NOTHING;
 }
 
 /* ---- metrics and usage ---- */

@@ -400,7 +400,7 @@ static void apply_ended(struct dt_study *s, struct dt_trial *t, const struct dt_
     t->state = DT_TRIAL_ENDED;
     t->cancelling = false;
     if (dt_study_move_ended(s, t, ev) != DT_MOVE_NONE) {
-        run_again(t);
+        run_again(s, t);
         return;
     }
     judge(s, t);
