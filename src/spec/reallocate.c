@@ -67,6 +67,9 @@ int dt_spec_parse_reallocate(struct dt_spec *s, const struct dt_place *top, stru
     if (r->allocator.rule != DT_ALLOCATE_NONE && !(s->monitor_period > 0))
         return dt_spec_fail(&p, e,
                             "it needs to know what the tasks use; leave \"monitor\": false out");
+    if (r->allocator.rule != DT_ALLOCATE_NONE && s->pruner.rule == DT_PRUNE_PBT)
+        return dt_spec_fail(&p, e,
+                            "a population (pbt) keeps its DT configurations; leave one of both out");
     return 0;
 }
 

@@ -404,6 +404,10 @@ static const struct {
      "S.json:2: reallocate: no more than 32 samples are looked at"},
     {"{\"dt\": {\"workers\": 2}, \"monitor\": false,\n\"reallocate\": \"model\"}",
      "S.json:2: reallocate: it needs to know what the tasks use; leave \"monitor\": false out"},
+    {"{\"hyperparameters\": {\"lr\": [1, 2]},\n\"objective\": {\"metric\": \"loss\", \"goal\": \"minimize\"}, "
+     "\"search\": {\"parallel\": 4, \"early_stop\": {\"rule\": \"pbt\", \"interval\": 1}},\n"
+     "\"reallocate\": \"thresholds\"}",
+     "S.json:3: reallocate: a population (pbt) keeps its DT configurations; leave one of both out"},
     {"{\"dt\": {\"workers\": 2},\n\"checkpoint\": {\"signal\": \"KILL\"}}",
      "S.json:2: checkpoint.signal: \"KILL\" is not a signal for this; there are USR1, USR2, TERM, INT and HUP"},
     {"{\"dt\": {\"workers\": 2},\n\"checkpoint\": {\"exit_code\": 256}}",
