@@ -57,7 +57,7 @@ static void set_nodes(const struct dt_books *books, const struct dt_placement *w
     size_t all = 0;
     uint64_t mem = 0;
     for (size_t i = 0; i < where->n; i++) {
-        const struct dt_part *part = &where->v[i];
+        const struct dt_place *part = &where->v[i];
         dt_strv_add(&names, books->v[part->node].name);
         cpus[i] = part->room.cpus;
         for (size_t r = 0; r < where->nroles; r++)

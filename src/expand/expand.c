@@ -397,7 +397,7 @@ static void put_where(struct header *h, const struct dt_trial_script *t, int rol
 {
     const char *sep = " ";
     for (size_t i = 0; t->where && i < t->where->n; i++) {
-        const struct dt_part *part = &t->where->v[i];
+        const struct dt_place *part = &t->where->v[i];
         if (part->tasks[role])
             dt_buf_addf(&h->text, "%s%zu on %s", sep, part->tasks[role],
                         t->books->v[part->node].name);

@@ -103,20 +103,20 @@ static size_t capacity(const struct dt_books *p, const struct dt_room *room,
     return n;
 }
 
-static struct dt_part *part_of(struct dt_placement *s, size_t node)
+static struct dt_place *part_of(struct dt_placement *s, size_t node)
 {
     for (size_t i = 0; i < s->n; i++)
         if (s->v[i].node == node)
             return &s->v[i];
     s->v = dt_xrealloc(s->v, s->n + 1, sizeof(*s->v));
-    s->v[s->n] = (struct dt_part){.node = node, .tasks = dt_xcalloc(s->nroles, sizeof(size_t))};
+    s->v[s->n] = (struct dt_place){.node = node, .tasks = dt_xcalloc(s->nroles, sizeof(size_t))};
     return &s->v[s->n++];
 }
 
 static void put(const struct dt_books *p, struct dt_placement *s, size_t node,
                 const struct dt_need *needs, size_t role, size_t tasks)
 {
-    struct dt_part *part = part_of(s, node);
+    struct dt_place *part = part_of(s, node);
     struct dt_room room = room_of(p, &needs[role], tasks);
     part->tasks[role] += tasks;
     add(&part->room, &room);
@@ -233,7 +233,7 @@ static bool on_few(const struct dt_books *p, const struct dt_need *needs, struct
 
 static int by_node(const void *a, const void *b)
 {
-    const struct dt_part *x = a, *y = b;
+    const struct dt_place *x = a, *y = b;
     return (x->node > y->node) - (x->node < y->node);
 }
 
@@ -277,7 +277,7 @@ static double ratio(double part, double whole)
     return whole > 0 ? part / whole : 0;
 }
 
-static double part_of_node(const struct dt_books *p, const struct dt_part *part)
+static double part_of_node(const struct dt_books *p, const struct dt_place *part)
 {
     const struct dt_room *all = &p->v[part->node].all, *room = &part->room;
     double cpus = ratio((double)room->cpus, (double)all->cpus);

@@ -44,7 +44,7 @@ size_t dt_share(int role, size_t count, size_t n, size_t i);
 
 /* Where a trial is, in order of the nodes. */
 struct dt_placement {
-    struct dt_part {
+    struct dt_place {
         size_t node; /* index in the books */
         size_t *tasks; /* of each role; owned */
         struct dt_room room;
