@@ -286,6 +286,31 @@ END
     [ ! -s seen ]
 }
 
+@test "a re-allocated trial goes on at once in its new share" {
+    cat >task.sh <<'END'
+#!/bin/bash
+# the first run's server is busy; asked for a checkpoint, a worker writes it and the tasks end
+trap 'touch "$DT_CHECKPOINT_DIR/saved"; exit 143' USR1
+step=$((100 * DT_RESTARTS))
+until [ $step = 106 ]; do
+    [ "$DT_ROLE" != ps ] || { for ((i = 0; i < 20000; i++)); do :; done && continue; }
+    step=$((step + 1))
+    [ "$DT_ROLE_RANK" != 0 ] || dt-tune metric step=$step
+    sleep 0.3
+done
+END
+    cat >spec.json <<'END'
+{ "dt": {"ps": {"low": 1, "high": 2}, "workers": [1]}, "layout": "steps", "monitor": {"period_s": 0.5},
+  "reallocate": {"rule": "thresholds", "high": 4, "low": 2, "high_samples": 2, "low_samples": 4},
+  "search": {"max_configs": 1, "repeats": 0} }
+END
+    start -N 2 --ntasks-per-node=2 --mem=400M
+    ended
+    grep -qE '^ +1 run 1 wrote its checkpoint and ended after .* goes on with ps=2 workers=1' "slurm-$job.out"
+    [ "$(values status)" = ok ]
+    [ "$(grep -c '"event":"submitted"' "$dir/journal.jsonl")" = 2 ]
+}
+
 @test "a training with parameter servers" {
     export PYTHON=${PYTHON-/usr/bin/python3}
     "$PYTHON" -c 'import importlib.util as u, sys
