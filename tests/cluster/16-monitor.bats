@@ -96,7 +96,7 @@ END
     nothing_is_lost_or_twice worker 0.2
     # a file for each node, from both workers one line in a period
     [ "$(cat "$dir"/trials/0001/usage/1/*.jsonl | grep -c '"role":"worker","rank":1')" -ge 5 ]
-    dt-tune report "$dir" | tee /dev/stderr | grep -E '^ +trial 1 \(as submitted\) +ps +CPU +[0-9]+ % \( *[0-9]+ %\)  memory'
+    dt-tune report "$dir" | tee report | grep -E '^ +trial 1 \(as submitted\) +ps +CPU +[0-9]+ % \( *[0-9]+ %\)  memory'
     dt-tune report "$dir" --format json | /usr/bin/python3 -c '
 import json, sys
 u = json.load(sys.stdin)["trials"][0]["usage"]
