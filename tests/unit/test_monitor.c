@@ -387,6 +387,8 @@ static void control_groups_of_version_2(void **state)
     dt_cgroup_free(&g);
     dt_cgroup_find(&g, root, true);
     assert_true(g.own_mem);
+    gone(JOB2 "memory.current"); /* the job is ending */
+    NEAR(dt_cgroup_mem_left(&g), 2900);
     dt_cgroup_free(&g);
 }
 
@@ -474,6 +476,9 @@ static void levels_are_between_two_looks(void **state)
     dt_levels(&a, &b, &limits, x);
     NEAR(x[DT_RESOURCE_CPU], 1);
     NEAR(x[DT_RESOURCE_MEM], 0.25);
+    limits.cpus = INFINITY; /* not known */
+    dt_levels(&a, &b, &limits, x);
+    assert_true(isnan(x[DT_RESOURCE_CPU]));
     limits.mem = 20; /* more than it asked for, where nobody enforces it */
     dt_levels(&a, &b, &limits, x);
     NEAR(x[DT_RESOURCE_MEM], 1);
