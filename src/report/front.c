@@ -13,9 +13,11 @@ const struct dt_bound *dt_report_quality(const struct dt_study *s, struct dt_bou
     return objective;
 }
 
-static struct dt_merit merit_of(const struct dt_trial *t, const struct dt_bound *quality)
+static struct dt_merit merit_of(const struct dt_study *s, const struct dt_trial *t,
+                                const struct dt_bound *quality)
 {
-    struct dt_merit m = {.t = t, .time = t->run_s, .cost = t->run_s * t->billing, .quality = NAN};
+    double time = dt_trial_time(s, t);
+    struct dt_merit m = {.t = t, .time = time, .cost = time * t->billing, .quality = NAN};
     const struct dt_metric *metric = quality ? dt_trial_metric(t, quality->metric) : NULL;
     if (metric)
         m.quality = metric->last;
@@ -55,7 +57,7 @@ struct dt_merit *dt_report_front(const struct dt_study *s, size_t *n)
         bool whole = (t->status == DT_STATUS_OK || t->status == DT_STATUS_POOR) && !t->parent &&
                      dt_space_is_full(s->space, t->x);
         if (whole && !t->again && t->state == DT_TRIAL_ENDED)
-            all[m++] = merit_of(t, quality);
+            all[m++] = merit_of(s, t, quality);
     }
     for (size_t i = 0; i < m; i++) {
         bool beaten = false;

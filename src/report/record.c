@@ -60,7 +60,7 @@ static struct json_object *observation_json(const struct dt_study *s, const stru
     json_object_object_add(o, "config", dt_config_to_json(s->space, t->x));
     add_number(o, "value", t->value);
     add_string(o, "status", dt_status_names[t->status]);
-    add_number(o, "duration_s", t->run_s);
+    add_number(o, "duration_s", dt_trial_time(s, t));
     add_number(o, "nodes", t->nodes);
     add_number(o, "margin", dt_trial_margin(s, t));
     for (size_t i = 0; i < t->nmetrics; i++)

@@ -223,12 +223,13 @@ static void print_run_ended(FILE *f, const struct dt_study *s, const struct dt_t
     bool asked = p && p->run == ev->run && !isnan(p->checkpoint_s);
     if (asked && p->moved) {
         char *config = dt_config_text(s->space, t->x);
-        fprintf(f, "%5d run %d wrote its checkpoint and ended after %.1f s: goes on with %s\n", t->id,
-                ev->run, p->checkpoint_s, config);
+        fprintf(f, "%5d run %d wrote its checkpoint and ended after %.1f s: goes on with %s\n",
+                t->id, ev->run, p->checkpoint_s, config);
         free(config);
     } else if (asked) {
-        fprintf(f, "%5d run %d ended without a checkpoint: it is repeated as it was; nothing is "
-                   "re-allocated any more: %s\n",
+        fprintf(f,
+                "%5d run %d ended without a checkpoint: it is repeated as it was; nothing is "
+                "re-allocated any more: %s\n",
                 t->id, ev->run, s->no_moves);
         print_lines_indented(f, ev->text);
     } else {

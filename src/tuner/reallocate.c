@@ -125,6 +125,11 @@ static double whole_time(const struct dt_study *s, const struct dt_trial *t, dou
     return first->before + pace * (work - first->from) + (ended && m ? rest_of(t, m) : 0);
 }
 
+double dt_trial_time(const struct dt_study *s, const struct dt_trial *t)
+{
+    return dt_trial_resumed(s, t) ? whole_time(s, t, pace_of(dt_trial_progress(s, t))) : t->run_s;
+}
+
 double dt_trial_worth(const struct dt_study *s, const struct dt_trial *t,
                       const struct dt_part *part)
 {

@@ -198,7 +198,8 @@ static enum dt_status status_of(const struct dt_study *s, const struct dt_trial 
         if (s->external && (!isfinite(t->value) || s->spec->objective != DT_OBJECTIVE_METRIC))
             return DT_STATUS_VOID; /* nobody says that its configuration was to blame */
         return isfinite(t->value) ? DT_STATUS_PRUNED : DT_STATUS_FAILED;
-    case DT_CAUSE_EXIT: /* of one that was to go on from a checkpoint nobody knows whether it could */
+    case DT_CAUSE_EXIT: /* of one that was to go on from a checkpoint nobody knows whether it could
+                         */
         return dt_trial_resumed(s, t) ? DT_STATUS_VOID : DT_STATUS_FAILED;
     case DT_CAUSE_TIME_LIMIT: /* it takes at least so long */
         if (by_speed(s, t))
@@ -543,7 +544,8 @@ int dt_study_apply_record(struct dt_study *s, struct json_object *record, struct
 bool dt_trial_observe_part(const struct dt_study *s, const struct dt_trial *t,
                            const struct dt_part *p, struct dt_observation *o)
 {
-    double value = s->spec->quality.metric && t->status != DT_STATUS_OK ? NAN : dt_trial_worth(s, t, p);
+    double value =
+        s->spec->quality.metric && t->status != DT_STATUS_OK ? NAN : dt_trial_worth(s, t, p);
     *o = (struct dt_observation){.x = p->x,
                                  .status = isfinite(value) ? DT_STATUS_OK : DT_STATUS_VOID,
                                  .value = value,
@@ -562,7 +564,8 @@ struct dt_context dt_study_context(const struct dt_study *s, struct dt_observati
     *obs = dt_xcalloc(s->n + parts + 1, sizeof(**obs));
     for (size_t i = 0; i < s->n; i++) {
         const struct dt_trial *t = &s->trials[i];
-        double cost = by_nodes ? t->run_s * t->nodes : t->run_s, pace = dt_trial_pace(s, t);
+        double time = dt_trial_time(s, t), pace = dt_trial_pace(s, t);
+        double cost = by_nodes ? time * t->nodes : time;
         (*obs)[i] = (struct dt_observation){.x = t->x,
                                             .status = t->status,
                                             .value = t->value,
@@ -652,7 +655,8 @@ double dt_study_elapsed(const struct dt_study *s)
 const struct dt_trial *dt_study_baseline(const struct dt_study *s)
 {
     bool tried = s->submitted && s->n && !s->external;
-    return tried && dt_config_equal(s->trials[0].x, s->submitted, s->space->n) ? &s->trials[0] : NULL;
+    return tried && dt_config_equal(s->trials[0].x, s->submitted, s->space->n) ? &s->trials[0]
+                                                                               : NULL;
 }
 
 double dt_study_before(const struct dt_study *s)

@@ -323,6 +323,9 @@ const struct dt_metric *dt_trial_progress(const struct dt_study *s, const struct
 /* What the whole of a re-allocated trial would have been worth in the shape of a part, or of its last run (part NULL),
  * from its steady speed there: NaN where that is not known. */
 double dt_trial_worth(const struct dt_study *s, const struct dt_trial *t, const struct dt_part *part);
+/* Seconds that the trial would have taken in the shape of its last run: where that was the whole, as it was measured,
+ * else by its steady speed. NaN: not known. */
+double dt_trial_time(const struct dt_study *s, const struct dt_trial *t);
 /* What a part of a trial teaches that is not what its trial is known for, o->x borrowed from it. False: nothing. */
 bool dt_trial_observe_part(const struct dt_study *s, const struct dt_trial *t, const struct dt_part *p,
                            struct dt_observation *o);

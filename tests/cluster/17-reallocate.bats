@@ -181,6 +181,11 @@ saves() {
 import json, sys
 steps = [json.loads(line)["step"] for line in sys.stdin]
 assert steps == list(range(1, len(steps) + 1)), steps'
+    # the history knows both configurations
+    dt-tune history --show="$dir" --format=json | /usr/bin/python3 -c '
+import json, sys
+o = json.load(sys.stdin)["observations"]
+assert [x["config"]["ps"] for x in o] == [2, 1] and all(x["value"] > 0 for x in o), o'
     has 'run 1 on ps=1 workers=2: 1 to [0-9]+ by its own count, 0\.[0-9]+ s a step, in all it would have come to [0-9.]+ s'
 }
 
