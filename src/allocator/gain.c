@@ -6,8 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define REACH 8 /* times as many tasks of a role as where it was fastest, or the other way round   \
-                 */
+#define REACH 8       /* times as many tasks of a role, or as few, as where it was fastest */
 #define PROMISED 1.05 /* times as fast: less is within the law's error */
 
 static size_t take(struct dt_worked *o, size_t n, const struct dt_stretch *v, size_t nv)
@@ -83,17 +82,17 @@ struct dt_wish dt_rule_model(const struct dt_case *c)
     if (!(c->now->pace > 0) || !learn(c, &law))
         return (struct dt_wish){0};
     const double *x = fastest_new(c, seen, &law, &pace);
-    bool new = x && seen->pace >= PROMISED *pace && (c->t->left > 1 || c->t->n == 1);
-    if (!new &&seen != c->now) { /* the last one is kept to take a step back */
+    bool untried = x && seen->pace >= PROMISED * pace && (c->t->left > 1 || c->t->n == 1);
+    if (!untried && seen != c->now) { /* the last one is kept to take a step back */
         x = seen->x;
         pace = seen->pace;
     }
     char *worth;
-    if ((!new &&seen == c->now) || !dt_case_worth(c, c->now->pace - pace, &worth))
+    if ((!untried && seen == c->now) || !dt_case_worth(c, c->now->pace - pace, &worth))
         return (struct dt_wish){0};
     char *loads = dt_loads_text(c->ps, c->worker);
     char *why = dt_xasprintf("%s: %.4g s a step here, %.4g s %s there: %s", loads, c->now->pace,
-                             pace, new ? "expected" : "measured", worth);
+                             pace, untried ? "expected" : "measured", worth);
     free(loads);
     free(worth);
     return dt_wish_for(c, x, why);

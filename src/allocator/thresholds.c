@@ -134,7 +134,7 @@ static const double *reach(const struct dt_case *c, const double *from, const st
 
 struct lesson {
     size_t best; /* stretch from which to go on */
-    int *closed; /* directions that did not help */
+    int *closed; /* directions in which there is nothing to be found */
     size_t nclosed;
 };
 

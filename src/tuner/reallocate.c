@@ -56,7 +56,7 @@ static double level(const struct dt_study *s, const struct dt_trial *t, const ch
 void dt_trial_keep_part(const struct dt_study *s, struct dt_trial *t, bool moved)
 {
     const struct dt_metric *m = dt_trial_progress(s, t);
-    if (!m && !moved)
+    if (!m && !t->move.x)
         return;
     struct dt_part p = {.x = dt_xcalloc(s->space->n, sizeof(double)),
                         .run = t->run,
@@ -80,12 +80,15 @@ void dt_trial_keep_part(const struct dt_study *s, struct dt_trial *t, bool moved
 bool dt_trial_resumed(const struct dt_study *s, const struct dt_trial *t)
 {
     const struct dt_metric *m = dt_trial_progress(s, t);
-    if (!t->nparts)
-        return false;
-    for (size_t i = 0; i < t->nparts; i++)
+    bool asked = false;
+    for (size_t i = 0; i < t->nparts; i++) {
         if (t->parts[i].moved)
             return true;
-    return m && m->first > t->parts[0].from; /* else it began anew */
+        asked |= !isnan(t->parts[i].checkpoint_s);
+    }
+    bool anew = t->nparts == 0 || (m && m->first <= t->parts[0].from);
+    /* one that was asked for a checkpoint may have written it without a word */
+    return !anew && (asked || (m && m->first > t->parts[0].from));
 }
 
 /* ---- what the work is worth ---- */
@@ -316,7 +319,6 @@ bool dt_study_move(const struct dt_study *s, double now, struct dt_action *a)
 static void forget_move(struct dt_trial *t)
 {
     free(t->move.x);
-    free(t->move.why);
     t->move = (struct dt_move){0};
 }
 
@@ -329,7 +331,7 @@ static int begin_move(struct dt_study *s, struct dt_trial *t, const struct dt_ev
         return dt_fail_at(e, "trial %d", ev->trial);
     }
     forget_move(t);
-    t->move = (struct dt_move){.x = x, .why = dt_xstrdup(ev->text), .t_asked = ev->t};
+    t->move = (struct dt_move){.x = x, .t_asked = ev->t};
     t->moves++;
     return 0;
 }

@@ -141,7 +141,6 @@ struct dt_part {
 /* A re-allocation under way. */
 struct dt_move {
     double *x;         /* owned; where to; NULL: none is under way */
-    char *why;         /* owned */
     double t_asked;    /* when the run was asked for a checkpoint */
     bool checkpointed; /* there is one */
     bool kept;         /* it was not heard: the run goes on, but may still end by it */
@@ -314,7 +313,7 @@ enum dt_move_end {
 enum dt_move_end dt_study_move_ended(struct dt_study *s, struct dt_trial *t, const struct dt_event *ev);
 /* A run failed: no more is re-allocated where it was to go on from a checkpoint. */
 void dt_study_move_failed(struct dt_study *s, const struct dt_trial *t);
-/* Keeps what the run that just ended had done, where it told how far it was. */
+/* Keeps what the run that just ended had done, where it told how far it was, or was asked for a checkpoint. */
 void dt_trial_keep_part(const struct dt_study *s, struct dt_trial *t, bool moved);
 /* Whether its last run went on where an earlier one had ended, so that it is not the whole. */
 bool dt_trial_resumed(const struct dt_study *s, const struct dt_trial *t);

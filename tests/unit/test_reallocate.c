@@ -645,7 +645,32 @@ static void what_ends_without_a_checkpoint_is_repeated(void **state)
     }
 }
 
-/* "model" in place of what failed: exit code 0 is its end where all the work is done. */
+/* A program that never says how far it is may have gone on from a checkpoint: its time is no measure. */
+static void who_says_nothing_is_not_timed(void **state)
+{
+    struct fixture f = study(ON);
+    (void)state;
+    expect(&f, "create");
+    expect(&f, "submit");
+    apply(&f, event(DT_EVENT_STARTED, 1));
+    for (int i = 0; i < 10; i++) {
+        usage(&f, "ps", 0.95);
+        usage(&f, "worker", 0.4);
+    }
+    expect(&f, "reallocate to ps=3 workers=1 ps_mem=1G");
+    expect(&f, "checkpoint");
+    ended(&f, DT_CAUSE_OK, 0, 100);
+    assert_int_equal(trial(&f)->run, 2);
+    expect(&f, "submit");
+    apply(&f, event(DT_EVENT_STARTED, 1));
+    ended(&f, DT_CAUSE_OK, 0, 1);
+    assert_int_equal(trial(&f)->status, DT_STATUS_VOID);
+    assert_true(isnan(trial(&f)->value));
+    same_after_replay(&f, "");
+    done(&f);
+}
+
+/* Exit code 0 is its end where all the work is done. */
 static void a_finished_program_is_finished(void **state)
 {
     const char *more = "\"reallocate\": {\"rule\": \"thresholds\", \"cooldown_s\": 0, \"work\": 100000}";
@@ -763,6 +788,7 @@ int main(void)
         cmocka_unit_test(who_does_not_hear_goes_on),
         cmocka_unit_test(who_is_late_is_heard),
         cmocka_unit_test(what_ends_without_a_checkpoint_is_repeated),
+        cmocka_unit_test(who_says_nothing_is_not_timed),
         cmocka_unit_test(a_finished_program_is_finished),
         cmocka_unit_test(a_corrupt_checkpoint_teaches_nothing),
         cmocka_unit_test(a_study_that_ends_does_not_wait_for_checkpoints),
