@@ -17,7 +17,7 @@ teardown_file() {
 setup() {
     need_cluster
     work=$(mktemp -d "$BATS_TEST_TMPDIR/reallocate.XXXXXX")
-    cd "$work"
+    cd "$work" || return
 }
 
 teardown() {
