@@ -181,8 +181,9 @@ double dt_cgroup_mem_left(const struct dt_cgroup *g)
     char *dir = g->mem ? dt_xstrdup(g->mem) : NULL;
     while (dir) {
         double limit = number_in(dir, g->v2 ? "memory.max" : "memory.limit_in_bytes");
-        if (limit < UNLIMITED)
-            left = fmin(left, fmax(limit - mem_in(g->v2, dir), 0));
+        double used = limit < UNLIMITED ? mem_in(g->v2, dir) : NAN;
+        if (!isnan(used))
+            left = fmin(left, fmax(limit - used, 0));
         if (!go_up(dir, g->base))
             break;
     }

@@ -53,7 +53,7 @@ struct dt_role_usage {
     size_t nruns;
 };
 struct dt_role_usages {
-    struct dt_role_usage *v; /* owned; in the order in which they were first heard of */
+    struct dt_role_usage *v; /* owned; in the order of their names */
     size_t n;
 };
 void dt_role_usages_add(struct dt_role_usages *all, const char *role, int run,

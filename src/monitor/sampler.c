@@ -27,6 +27,8 @@ void dt_levels(const struct dt_counters *before, const struct dt_counters *now,
     double seconds = now->t - before->t, asked = fmax(limits->mem - now->mem, 0);
     double cpu = rate(before->cpu_s, now->cpu_s, seconds) / limits->cpus;
     double left = fmin(now->mem_left, isnan(limits->mem) ? NAN : asked);
+    if (isinf(limits->cpus))
+        cpu = NAN;
     levels[DT_RESOURCE_CPU] = cpu > 1 ? 1 : cpu; /* one that is not bound may take more */
     levels[DT_RESOURCE_MEM] = now->mem + left > 0 ? now->mem / (now->mem + left) : NAN;
     levels[DT_RESOURCE_GPU] = now->gpu;

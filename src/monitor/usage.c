@@ -88,15 +88,23 @@ static struct dt_usage_total *total_of(struct dt_role_usage *r, int run)
     return &r->runs[r->nruns++];
 }
 
+static struct dt_role_usage *new_role(struct dt_role_usages *all, const char *role)
+{
+    size_t at = all->n;
+    while (at > 0 && strcmp(all->v[at - 1].role, role) > 0)
+        at--;
+    all->v = dt_xrealloc(all->v, all->n + 1, sizeof(*all->v));
+    memmove(all->v + at + 1, all->v + at, (all->n++ - at) * sizeof(*all->v));
+    all->v[at] = (struct dt_role_usage){.role = dt_xstrdup(role)};
+    return &all->v[at];
+}
+
 void dt_role_usages_add(struct dt_role_usages *all, const char *role, int run,
                         const struct dt_usage *u)
 {
     struct dt_role_usage *r = (struct dt_role_usage *)dt_role_usages_find(all, role);
-    if (!r) {
-        all->v = dt_xrealloc(all->v, all->n + 1, sizeof(*all->v));
-        r = &all->v[all->n++];
-        *r = (struct dt_role_usage){.role = dt_xstrdup(role)};
-    }
+    if (!r)
+        r = new_role(all, role);
     if (r->n == DT_USAGE_WINDOW)
         memmove(r->recent, r->recent + 1, --r->n * sizeof(*r->recent));
     r->recent[r->n++] = *u;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# What the roles of a running trial use, seen from outside on a real Slurm: busy and idle ones, memory, GPUs; a tuner that
-# is killed; no monitor.
+# What the roles of a running trial use, seen from outside on a real Slurm: busy and idle ones, memory, GPUs; a tuner
+# that is killed; no monitor.
 
 bats_require_minimum_version 1.5.0
 load common
@@ -71,7 +71,8 @@ nothing_is_lost_or_twice() { # ROLE PERIOD
     local periods
     periods=$(cat "$dir"/trials/0001/usage/1/*.jsonl | /usr/bin/python3 -c '
 import json, math, sys
-print(len({math.floor(r["time"] / float(sys.argv[2])) for r in map(json.loads, sys.stdin) if r["role"] == sys.argv[1]}))' "$@")
+samples = [r for r in map(json.loads, sys.stdin) if r["role"] == sys.argv[1]]
+print(len({math.floor(r["time"] / float(sys.argv[2])) for r in samples}))' "$@")
     usage "$1" "0.7 * $periods <= samples <= $periods"
 }
 
@@ -96,7 +97,7 @@ END
     nothing_is_lost_or_twice worker 0.2
     # a file for each node, from both workers one line in a period
     [ "$(cat "$dir"/trials/0001/usage/1/*.jsonl | grep -c '"role":"worker","rank":1')" -ge 5 ]
-    dt-tune report "$dir" | tee /dev/stderr | grep -E '^ +trial 1 \(as submitted\) +ps +CPU +[0-9]+ % \( *[0-9]+ %\)  memory'
+    dt-tune report "$dir" | tee report | grep -E '^ +trial 1 \(as submitted\) +ps +CPU +[0-9]+ % \( *[0-9]+ %\)  memory'
     dt-tune report "$dir" --format json | /usr/bin/python3 -c '
 import json, sys
 u = json.load(sys.stdin)["trials"][0]["usage"]
