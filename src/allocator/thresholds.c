@@ -175,7 +175,51 @@ static bool is_closed(const struct lesson *l, const struct move *m)
 
 /* ---- the rule ---- */
 
-/* No gain is foretold: a step is worth it while a speed-up by STEP would be. */
+/* The part of the time that a step may save at the most: of what workers compute where they become
+ * more, of what they wait where servers do. */
+static double most_saved(const struct move *m, struct dt_role_load worker)
+{
+    double computing = isnan(worker.level) ? 0.5 : worker.level, saved = 0;
+    for (int k = 0; k < MOVED; k++) {
+        bool workers = k == WORKERS || k == WORKER_CPUS;
+        double f = m->factor[k], part = workers ? computing : 1 - computing;
+        saved += f > 1 ? part * (1 - 1 / f) : 0;
+    }
+    return saved;
+}
+
+/* The part of a role's tasks that a step gives back. */
+static double most_given(const struct move *m)
+{
+    double given = 0;
+    for (int k = 0; k < MOVED; k++)
+        given = m->factor[k] > 0 ? fmax(given, 1 - m->factor[k]) : given;
+    return given;
+}
+
+/* Why a step is taken; NULL where it cannot pay. Caller frees. Where nobody knows how much is left,
+ * it may. */
+static char *why_step(const struct dt_case *c, const struct move *m, bool here,
+                      struct dt_role_load ps, struct dt_role_load worker)
+{
+    double saved = most_saved(m, worker), part = saved > 0 ? saved : most_given(m);
+    double left = c->t->remaining * c->now->pace;
+    if (left * part <= c->a->restart_s)
+        return NULL;
+    char *loads = dt_loads_text(ps, worker), *why;
+    const char *where = here ? "" : ", as long as it was faster";
+    if (isnan(left))
+        why = dt_xasprintf("%s%s", loads, where);
+    else if (!(saved > 0))
+        why = dt_xasprintf("%s%s: gives back %.0f %% for the %.4g s left, a restart costs %.3g s",
+                           loads, where, 100 * part, left, c->a->restart_s);
+    else
+        why = dt_xasprintf("%s%s: may save %.4g s of the %.4g s left, a restart costs %.3g s",
+                           loads, where, left * part, left, c->a->restart_s);
+    free(loads);
+    return why;
+}
+
 static struct dt_wish step_from(const struct dt_case *c, const struct lesson *l)
 {
     const struct dt_stretch *from = &c->t->stretches[l->best];
@@ -183,20 +227,11 @@ static struct dt_wish step_from(const struct dt_case *c, const struct lesson *l)
     struct dt_role_load ps = here ? c->ps : dt_load_of_level(c->a, from->ps);
     struct dt_role_load worker = here ? c->worker : dt_load_of_level(c->a, from->worker);
     struct moves m = moves_of(c->a, ps, worker, dt_space_value(c->s, from->x, "ps", 0) > 0);
-    double left = c->t->remaining * c->now->pace;
-    if (left * (1 - 1 / STEP) <= c->a->restart_s)
-        return (struct dt_wish){0};
     for (size_t i = 0; i < m.n; i++) {
         const double *x = is_closed(l, &m.v[i]) ? NULL : reach(c, from->x, &m.v[i]);
-        if (!x)
-            continue;
-        char *loads = dt_loads_text(ps, worker), *why;
-        if (here)
-            why = dt_xstrdup(loads);
-        else
-            why = dt_xasprintf("%s, as long as it was faster", loads);
-        free(loads);
-        return dt_wish_for(c, x, why);
+        char *why = x ? why_step(c, &m.v[i], here, ps, worker) : NULL;
+        if (why)
+            return dt_wish_for(c, x, why);
     }
     return (struct dt_wish){0};
 }

@@ -7,7 +7,7 @@ load common
 
 setup_file() {
     export BATS_NO_PARALLELIZE_WITHIN_FILE=true
-    cluster_up --nodes 8 --cpus 8
+    cluster_up --nodes 8 --cpus 2:8
 }
 
 teardown_file() {
@@ -17,7 +17,7 @@ teardown_file() {
 setup() {
     need_cluster
     work=$(mktemp -d "$BATS_TEST_TMPDIR/reallocate.XXXXXX")
-    cd "$work"
+    cd "$work" || return
 }
 
 teardown() {
@@ -27,11 +27,13 @@ teardown() {
 # So that a busy role counts as saturated however busy this machine is with other things, and an idle one as idle.
 low='"high": 4, "low": 2, "high_samples": 2, "low_samples": 4'
 
+servers='{"low": 1, "high": 2}'
+
 # start REALLOCATE CHECKPOINT: submits a study of one trial, one server and two workers at first; its script is standard
-# input. The arguments are keys of these sections; mem, layout, rule and here may be set.
+# input. The arguments are keys of these sections; mem, layout, rule, here, ps and budget may be set.
 start() {
     cat >spec.json <<END
-{"dt": {"ps": {"low": 1, "high": 2}, "workers": [2]}, "layout": "${layout:-packed}", "monitor": {"period_s": 0.5},
+{"dt": {"ps": ${ps:-$servers}, "workers": [2]${budget:+, $budget}}, "layout": "${layout:-packed}", "monitor": {"period_s": 0.5},
  "reallocate": {"rule": "${rule:-thresholds}", $low${1:+, $1}}, "checkpoint": {${2-}},
  "search": {"max_configs": 1, "repeats": 0}}
 END
@@ -114,6 +116,9 @@ signal.signal(signal.SIGUSR1, lambda *_: asked.append(1))
 what, server = sys.argv[1], os.environ["DT_ROLE"] == "ps"
 first = os.environ["DT_ROLE_RANK"] == "0" and not server
 saved = os.environ["DT_CHECKPOINT_DIR"] + "/saved"
+if server:
+    with open("server-nodes", "a") as f:
+        f.write(os.environ["SLURMD_NODENAME"] + "\n")
 step = 0
 if os.path.exists(saved):
     text = open(saved).read()
@@ -269,6 +274,21 @@ dies() {
 @test "a checkpoint that comes late, a corrupt one, and programs that end without one" {
     at_once late lies
     at_once quits dies
+}
+
+node_cpus() {
+    scontrol -o show node "$1" | sed -nE 's/.*CPUTot=([0-9]+).*/\1/p'
+}
+
+@test "where there may be no more servers, a node that has more CPUs for one" {
+    ps='[1]' budget='"ps_cpus": [1, 4]' layout=het program saves
+    wait_for 120 has 'run 1 wrote its checkpoint .* goes on with ps=1 workers=2 ps_cpus=4'
+    wait_for 60 has_steps 2
+    touch released
+    finished 60
+    has '1 re-allocation: ps=1 workers=2 ps_cpus=1 -> ps=1 workers=2 ps_cpus=4 layout=het: servers saturated'
+    mapfile -t nodes <server-nodes
+    [ "$(node_cpus "${nodes[0]}")" = 2 ] && [ "$(node_cpus "${nodes[1]}")" = 8 ]
 }
 
 @test "a tuner that is killed while it waits finds what came of it" {
