@@ -13,14 +13,33 @@ const struct dt_bound *dt_report_quality(const struct dt_study *s, struct dt_bou
     return objective;
 }
 
-static struct dt_merit merit_of(const struct dt_study *s, const struct dt_trial *t,
+static bool ended_well(const struct dt_study *s, const struct dt_trial *t)
+{
+    bool whole = t->status == DT_STATUS_OK || t->status == DT_STATUS_POOR;
+    /* one that went on from another did only the rest of the work */
+    return whole && t->state == DT_TRIAL_ENDED && !t->parent && dt_space_is_full(s->space, t->x);
+}
+
+/* The means over all that measured its configuration. */
+static struct dt_merit merit_of(const struct dt_study *s, const struct dt_trial *first,
                                 const struct dt_bound *quality)
 {
-    double time = dt_trial_time(s, t);
-    struct dt_merit m = {.t = t, .time = time, .cost = time * t->billing, .quality = NAN};
-    const struct dt_metric *metric = quality ? dt_trial_metric(t, quality->metric) : NULL;
-    if (metric)
-        m.quality = metric->last;
+    struct dt_merit m = {.t = first};
+    double n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct dt_trial *t = &s->trials[i];
+        if ((t != first && t->again != first->id) || !ended_well(s, t))
+            continue;
+        const struct dt_metric *metric = quality ? dt_trial_metric(t, quality->metric) : NULL;
+        double time = dt_trial_time(s, t);
+        m.time += time;
+        m.cost += time * t->billing;
+        m.quality += metric ? metric->last : NAN;
+        n++;
+    }
+    m.time /= n;
+    m.cost /= n;
+    m.quality /= n;
     return m;
 }
 
@@ -53,10 +72,7 @@ struct dt_merit *dt_report_front(const struct dt_study *s, size_t *n)
     *n = 0;
     for (size_t i = 0; i < s->n; i++) {
         const struct dt_trial *t = &s->trials[i];
-        /* one that went on from another did only the rest of the work */
-        bool whole = (t->status == DT_STATUS_OK || t->status == DT_STATUS_POOR) && !t->parent &&
-                     dt_space_is_full(s->space, t->x);
-        if (whole && !t->again && t->state == DT_TRIAL_ENDED)
+        if (!t->again && ended_well(s, t))
             all[m++] = merit_of(s, t, quality);
     }
     for (size_t i = 0; i < m; i++) {

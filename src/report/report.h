@@ -36,8 +36,8 @@ struct dt_merit {
 /* The metric that tells the quality and which way is good: of SPEC's quality, or the objective's, for which
  * `objective` is filled in. NULL: there is none. */
 const struct dt_bound *dt_report_quality(const struct dt_study *s, struct dt_bound *objective);
-/* The Pareto front of time, cost and quality: the trials of which no other is better in one and no worse in the others;
- * the fastest first. Caller frees. */
+/* The Pareto front of time, cost and quality: the trials of which no other is better in one and no worse in the others,
+ * by the means of what measured their configurations; the fastest first. Caller frees. */
 struct dt_merit *dt_report_front(const struct dt_study *s, size_t *n);
 
 /* ---- what trials at lower fidelities were good for (thrift.c) ---- */

@@ -608,6 +608,21 @@ static void the_front_is_what_nothing_else_beats(void **state)
     char *ids = front(&f);
     assert_string_equal(ids, "2 1 3");
     free(ids);
+    struct dt_event ev = event(DT_EVENT_CREATED, 7); /* the fastest was a lucky run */
+    ev.again = 2;
+    ev.config = dt_config_to_json(f.s->space, trial(&f, 2)->x);
+    ev.text = dt_xstrdup("once more");
+    apply(&f, ev);
+    go(&f);
+    started(&f, 7);
+    metric(&f, 7, "accuracy", 0.9);
+    ev = event(DT_EVENT_ENDED, 7);
+    ev.run_s = 50;
+    ev.billing = 4;
+    apply(&f, ev);
+    ids = front(&f);
+    assert_string_equal(ids, "1 3");
+    free(ids);
     done(&f);
 }
 
