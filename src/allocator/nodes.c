@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP 2.0   /* a kind with twice as much is what is looked for */
+#define STEP 2.0    /* a kind with twice as much is what is looked for */
 #define HELPED 1.03 /* times as fast: more than noise */
 
 enum role { PS, WORKER };
@@ -48,13 +48,11 @@ static bool ground_of(const struct dt_case *c, const double *x, enum role role, 
                       struct ground *g)
 {
     const char *layout = dt_space_label(c->s, x, "layout");
-    bool apart =
-        !(dt_space_value(c->s, x, "ps", 0) > 0) || (layout && strcmp(layout, "het") == 0);
+    bool apart = !(dt_space_value(c->s, x, "ps", 0) > 0) || (layout && strcmp(layout, "het") == 0);
     const struct dt_cluster *p =
         dt_cluster_partition(c->a->cluster, dt_space_label(c->s, x, "partition"));
     struct dt_node_class least, most;
-    const char *both[] = {constraint_of(c, x, role),
-                          apart ? NULL : constraint_of(c, x, 1 - role)};
+    const char *both[] = {constraint_of(c, x, role), apart ? NULL : constraint_of(c, x, 1 - role)};
     if (!p || !dt_cluster_range(p, both, &least, &most))
         return false;
     *g = (struct ground){amount(&least, r), amount(&most, r)};
@@ -227,8 +225,8 @@ static bool was_in_vain(const struct dt_case *c)
     return false;
 }
 
-/* The part of the time in which the role is what the other waits for, shrunk by so many times more
- * of the resource: more is not to be had. Caller frees; NULL where it cannot pay. */
+/* What a move may save at the most, with `ratio` times as much: of what workers compute, or of what
+ * they wait for servers. In words, caller frees; NULL where it cannot pay. */
 static char *worth_moving(const struct dt_case *c, enum role role, double ratio)
 {
     double computing = isnan(c->worker.level) ? 0.5 : c->worker.level;

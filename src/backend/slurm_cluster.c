@@ -62,16 +62,15 @@ static void add_nodes(struct dt_cluster *c, const partition_info_t *part,
     for (uint32_t i = 0; i < nodes->record_count; i++) {
         const node_info_t *n = &nodes->node_array[i];
         if (!n->name || !usable(n) || !in_hosts(part->nodes, n->name) ||
-            in_hosts(exclude, n->name) ||
-            !dt_features_allow(features_of(n), constraint))
+            in_hosts(exclude, n->name) || !dt_features_allow(features_of(n), constraint))
             continue;
-        dt_cluster_add(c, &(struct dt_node_class){.count = 1,
-                                                  .cpus = n->cpus,
-                                                  .mem_mib = n->real_memory,
-                                                  .tmp_mib = n->tmp_disk,
-                                                  .gpus = dt_slurm_gpus(n->gres),
-                                                  .features =
-                                                      kinds ? (char *)features_of(n) : NULL});
+        dt_cluster_add(c,
+                       &(struct dt_node_class){.count = 1,
+                                               .cpus = n->cpus,
+                                               .mem_mib = n->real_memory,
+                                               .tmp_mib = n->tmp_disk,
+                                               .gpus = dt_slurm_gpus(n->gres),
+                                               .features = kinds ? (char *)features_of(n) : NULL});
     }
 }
 

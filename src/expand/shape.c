@@ -328,8 +328,7 @@ static bool has_nodes(const struct dt_cluster *c, const char *a, const char *b)
 static const char *why_no_kind(const struct dt_shape *s, const struct dt_job *job,
                                const struct dt_cluster *c)
 {
-    const char *ps = s->roles[DT_ROLE_PS].constraint,
-               *worker = s->roles[DT_ROLE_WORKER].constraint;
+    const char *ps = s->roles[DT_ROLE_PS].constraint, *worker = s->roles[DT_ROLE_WORKER].constraint;
     bool together = s->roles[DT_ROLE_PS].count && !s->het;
     if (job->nodelist)
         return "--nodelist says which nodes the job has, whatever their partition and features";

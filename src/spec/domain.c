@@ -8,9 +8,9 @@
 #include <string.h>
 
 static const char *const dt_names[] = {
-    "ps",     "workers",    "ps_cpus", "worker_cpus", "ps_mem",   "worker_mem",
-    "ps_tmp", "worker_tmp", "ps_gpus", "worker_gpus", "ps_nodes", "worker_nodes",
-    "ps_constraint", "worker_constraint", "partition",
+    "ps",         "workers",      "ps_cpus",       "worker_cpus",       "ps_mem",
+    "worker_mem", "ps_tmp",       "worker_tmp",    "ps_gpus",           "worker_gpus",
+    "ps_nodes",   "worker_nodes", "ps_constraint", "worker_constraint", "partition",
 };
 
 bool dt_spec_is_dt_name(const char *name)

@@ -315,7 +315,7 @@ END
     job=$(sbatch --parsable --dt-tune=spec.json train.sh)
     dir=$PWD/dt-tune-$job
     finished 240
-    has '[0-9]+ +worker_constraint: no node of the partition that is up has these features' || has 'worker_constraint: no node'
+    has '^ +4 excluded: worker_constraint: no node of the partition that is up has these features'
     dt-tune report "$dir" --format json >report.json
     /usr/bin/python3 - <<'END'
 import json, re
@@ -326,7 +326,7 @@ for t in trials:
     assert t["status"] == "ok", t
     if c["worker_constraint"] is None:
         continue
-    node = open("node-%d" % t["id"]).read()
+    node = open("node-%d" % t["trial"]).read()
     assert re.search("ActiveFeatures=%s " % c["worker_constraint"], node), (c, node)
     seen.add((c["worker_cpus"], c["worker_constraint"], c["partition"]))
 assert seen == {(n, f, p) for n in (1, 4) for f in ("slow", "fast") for p in ("main", "short")

@@ -487,7 +487,8 @@ static void the_job_as_submitted_is_a_configuration(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct dt_spec *spec = spec_of(cases[i].spec);
-        struct dt_job job = job_of(WORDS("ntasks=4", "cpus-per-task=2", "mem-per-cpu=512M", "constraint=fast"));
+        struct dt_job job =
+            job_of(WORDS("ntasks=4", "cpus-per-task=2", "mem-per-cpu=512M", "constraint=fast"));
         struct dt_space_source source = {spec, &job, NULL};
         const char *why;
         double x[8];
@@ -706,9 +707,9 @@ static void constraints_are_read_as_far_as_that_is_sure(void **state)
     };
     static const struct {
         const char *a, *b, *both;
-    } joined[] = {{"a", "b", "a&b"},         {"a&b", "c", "a&b&c"}, {"a|b", "a|b", "a|b"},
-                  {"a|b", "c", NULL},        {"a", "[b|c]", NULL},  {NULL, "[b|c]", "[b|c]"},
-                  {"a|b", NULL, "a|b"},      {NULL, NULL, NULL},    {"a", "a", "a"}};
+    } joined[] = {{"a", "b", "a&b"},    {"a&b", "c", "a&b&c"}, {"a|b", "a|b", "a|b"},
+                  {"a|b", "c", NULL},   {"a", "[b|c]", NULL},  {NULL, "[b|c]", "[b|c]"},
+                  {"a|b", NULL, "a|b"}, {NULL, NULL, NULL},    {"a", "a", "a"}};
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         char *missing = dt_features_missing(cases[i].features, cases[i].constraint);
@@ -747,29 +748,80 @@ static void kinds_that_cannot_be_are_excluded(void **state)
     } cases[] = {
 #define BOTH "\"ps\": 1, \"workers\": 2"
         {{0}, "\"worker_constraint\": \"slow\", \"workers\": 4", "\"worker_cpus\": 2", NULL},
-        {{0}, "\"worker_constraint\": \"slow\", \"workers\": 5", "\"worker_cpus\": 2", "workers: more"},
-        {{0}, "\"worker_constraint\": \"slow\", \"workers\": 1", "\"worker_cpus\": 3", "workers: more"},
+        {{0},
+         "\"worker_constraint\": \"slow\", \"workers\": 5",
+         "\"worker_cpus\": 2",
+         "workers: more"},
+        {{0},
+         "\"worker_constraint\": \"slow\", \"workers\": 1",
+         "\"worker_cpus\": 3",
+         "workers: more"},
         {{0}, "\"worker_constraint\": \"fast\", \"workers\": 1", "\"worker_cpus\": 3", NULL},
-        {{0}, "\"worker_constraint\": \"huge\", \"workers\": 1", "\"worker_cpus\": 1", "worker_constraint: no node"},
+        {{0},
+         "\"worker_constraint\": \"huge\", \"workers\": 1",
+         "\"worker_cpus\": 1",
+         "worker_constraint: no node"},
         {{0}, "\"worker_constraint\": \"[huge]\", \"workers\": 1", "\"worker_cpus\": 1", NULL},
-        {{"nodelist=n1"}, "\"worker_constraint\": \"fast\", \"workers\": 1", "\"worker_cpus\": 1", "--nodelist says"},
+        {{"nodelist=n1"},
+         "\"worker_constraint\": \"fast\", \"workers\": 1",
+         "\"worker_cpus\": 1",
+         "--nodelist says"},
         {{0}, "\"partition\": \"large\", \"workers\": 1", "\"worker_cpus\": 64", NULL},
         {{0}, "\"partition\": \"main\", \"workers\": 1", "\"worker_cpus\": 64", "workers: more"},
         {{0}, "\"partition\": \"large\", \"workers\": 2", "\"worker_cpus\": 64", "workers: more"},
-        {{"constraint=slow"}, "\"partition\": \"large\", \"workers\": 1", "\"worker_cpus\": 1", "worker_constraint: no node"},
+        {{"constraint=slow"},
+         "\"partition\": \"large\", \"workers\": 1",
+         "\"worker_cpus\": 1",
+         "worker_constraint: no node"},
         {{"time=10"}, "\"partition\": \"short\", \"workers\": 1", "\"worker_cpus\": 1", NULL},
-        {{"time=11"}, "\"partition\": \"short\", \"workers\": 1", "\"worker_cpus\": 1", "partition: it allows less"},
-        {{0}, "\"partition\": \"down\", \"workers\": 1", "\"worker_cpus\": 1", "partition: it is down"},
-        {{0}, "\"partition\": \"none\", \"workers\": 1", "\"worker_cpus\": 1", "partition: there is none"},
-        {{0}, BOTH ", \"ps_constraint\": \"slow\", \"worker_constraint\": \"fast\"", "\"worker_cpus\": 8, \"layout\": \"het\"", NULL},
-        {{0}, BOTH ", \"ps_constraint\": \"fast\", \"worker_constraint\": \"fast\"", "\"worker_cpus\": 8, \"layout\": \"het\"", "layout het:"},
-        {{0}, BOTH ", \"ps_constraint\": \"huge\", \"worker_constraint\": \"fast\"", "\"worker_cpus\": 1, \"layout\": \"het\"", "ps_constraint: no node"},
-        {{0}, BOTH ", \"ps_constraint\": \"fast\", \"worker_constraint\": \"fast\"", "\"worker_cpus\": 7, \"layout\": \"packed\"", NULL},
-        {{0}, BOTH ", \"ps_constraint\": \"slow\", \"worker_constraint\": \"fast\"", "\"worker_cpus\": 1, \"layout\": \"packed\"", "layout packed: both roles share nodes, and none has"},
-        {{0}, BOTH ", \"ps_constraint\": \"slow|fast\", \"worker_constraint\": \"fast\"", "\"worker_cpus\": 1, \"layout\": \"packed\"", "layout packed: both roles share nodes, and constraints with |"},
-        {{0}, BOTH ", \"ps_constraint\": \"slow|fast\", \"worker_constraint\": \"slow|fast\"", "\"worker_cpus\": 1, \"layout\": \"packed\"", NULL},
-        {{"constraint=slow"}, BOTH ", \"worker_constraint\": \"fast\"", "\"worker_cpus\": 1, \"layout\": \"packed\"", "layout packed: both roles share nodes, and none has"},
-        {{"constraint=slow"}, BOTH ", \"worker_constraint\": \"fast\"", "\"worker_cpus\": 8, \"layout\": \"het\"", NULL},
+        {{"time=11"},
+         "\"partition\": \"short\", \"workers\": 1",
+         "\"worker_cpus\": 1",
+         "partition: it allows less"},
+        {{0},
+         "\"partition\": \"down\", \"workers\": 1",
+         "\"worker_cpus\": 1",
+         "partition: it is down"},
+        {{0},
+         "\"partition\": \"none\", \"workers\": 1",
+         "\"worker_cpus\": 1",
+         "partition: there is none"},
+        {{0},
+         BOTH ", \"ps_constraint\": \"slow\", \"worker_constraint\": \"fast\"",
+         "\"worker_cpus\": 8, \"layout\": \"het\"",
+         NULL},
+        {{0},
+         BOTH ", \"ps_constraint\": \"fast\", \"worker_constraint\": \"fast\"",
+         "\"worker_cpus\": 8, \"layout\": \"het\"",
+         "layout het:"},
+        {{0},
+         BOTH ", \"ps_constraint\": \"huge\", \"worker_constraint\": \"fast\"",
+         "\"worker_cpus\": 1, \"layout\": \"het\"",
+         "ps_constraint: no node"},
+        {{0},
+         BOTH ", \"ps_constraint\": \"fast\", \"worker_constraint\": \"fast\"",
+         "\"worker_cpus\": 7, \"layout\": \"packed\"",
+         NULL},
+        {{0},
+         BOTH ", \"ps_constraint\": \"slow\", \"worker_constraint\": \"fast\"",
+         "\"worker_cpus\": 1, \"layout\": \"packed\"",
+         "layout packed: both roles share nodes, and none has"},
+        {{0},
+         BOTH ", \"ps_constraint\": \"slow|fast\", \"worker_constraint\": \"fast\"",
+         "\"worker_cpus\": 1, \"layout\": \"packed\"",
+         "layout packed: both roles share nodes, and constraints with |"},
+        {{0},
+         BOTH ", \"ps_constraint\": \"slow|fast\", \"worker_constraint\": \"slow|fast\"",
+         "\"worker_cpus\": 1, \"layout\": \"packed\"",
+         NULL},
+        {{"constraint=slow"},
+         BOTH ", \"worker_constraint\": \"fast\"",
+         "\"worker_cpus\": 1, \"layout\": \"packed\"",
+         "layout packed: both roles share nodes, and none has"},
+        {{"constraint=slow"},
+         BOTH ", \"worker_constraint\": \"fast\"",
+         "\"worker_cpus\": 8, \"layout\": \"het\"",
+         NULL},
     };
     struct dt_cluster *c = cluster_of(kinds_cluster);
     struct json_object *again = dt_cluster_to_json(c);
@@ -779,7 +831,8 @@ static void kinds_that_cannot_be_are_excluded(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct dt_job job = job_of(cases[i].job);
-        char *spec = dt_xasprintf("{\"dt\": {%s, \"worker_cpus\": [1, 2, 3, 7, 8, 64]}}", cases[i].dt);
+        char *spec =
+            dt_xasprintf("{\"dt\": {%s, \"worker_cpus\": [1, 2, 3, 7, 8, 64]}}", cases[i].dt);
         char *config = dt_xasprintf("{%s, %s}", cases[i].dt, cases[i].config);
         struct json_object *json = dt_json_parse(spec, "S.json", NULL);
         struct dt_spec *parsed = dt_spec_parse(json, spec, "S.json", NULL);
@@ -834,8 +887,9 @@ static void names_that_exist_nowhere_are_errors(void **state)
             fail_msg("case %zu: %s", i, s ? "no error" : e.text);
         if (s) {
             assert_int_equal(s->nexclusions, 1);
-            assert_string_equal(s->exclusions[0].reason,
-                                "worker_constraint: no node of the partition that is up has these features");
+            assert_string_equal(
+                s->exclusions[0].reason,
+                "worker_constraint: no node of the partition that is up has these features");
         }
         dt_space_free(s);
         dt_spec_free(spec);
@@ -851,7 +905,7 @@ static void kinds_take_the_place_of_the_options(void **state)
         "{\"dt\": {\"ps\": [0, 1], \"workers\": [2], \"ps_constraint\": [\"slow\", \"fast\"], "
         "\"worker_constraint\": [\"fast\", \"huge|fast\"], \"partition\": [\"main\", \"large\"]}}";
 #define CONFIG(ps, sc, wc, p, l)                                                                   \
-    "{\"ps\":" ps ",\"workers\":2,\"ps_constraint\":" sc ",\"worker_constraint\":" wc                \
+    "{\"ps\":" ps ",\"workers\":2,\"ps_constraint\":" sc ",\"worker_constraint\":" wc              \
     ",\"partition\":" p ",\"layout\":\"" l "\"}"
     static const struct {
         const char *words[4], *config, *lines;
