@@ -110,19 +110,18 @@ static int check_partition(const struct dt_cluster *c, const char *name, struct 
     for (size_t i = 0; i < c->npartitions; i++)
         dt_strv_add(&known, c->partitions[i].partition);
     char *list = dt_strv_join(&known, ", ");
-    dt_fail(e, "dt.partition: there is no partition \"%s\"; there are: %s", name, list);
+    dt_fail(e, "there is no partition \"%s\"; there are: %s", name, list);
     free(list);
     dt_strv_free(&known);
     return -1;
 }
 
-static int check_features(const struct dt_cluster *c, const char *param, const char *constraint,
-                          struct dt_error *e)
+static int check_features(const struct dt_cluster *c, const char *constraint, struct dt_error *e)
 {
     char *missing = dt_features_missing(c->features, constraint);
     int rc = 0;
     if (missing)
-        rc = dt_fail(e, "dt.%s: no node has the feature \"%s\"; there are: %s", param, missing,
+        rc = dt_fail(e, "no node has the feature \"%s\"; there are: %s", missing,
                      *c->features ? c->features : "none");
     free(missing);
     return rc;
@@ -132,14 +131,15 @@ static int check_kinds(const struct dt_space_source *source, struct dt_error *e)
 {
     static const char *const names[] = {"partition", "ps_constraint", "worker_constraint"};
     const struct dt_cluster *c = source->cluster;
-    int rc = 0;
     for (size_t i = 0; c && i < 3; i++) {
+        int rc = 0;
         const struct dt_param *p = find(source->spec, names[i]);
         for (size_t j = 0; p && j < p->nvalues && rc == 0; j++)
-            rc = i == 0 ? check_partition(c, p->labels[j], e)
-                        : check_features(c, names[i], p->labels[j], e);
+            rc = i == 0 ? check_partition(c, p->labels[j], e) : check_features(c, p->labels[j], e);
+        if (rc < 0)
+            return dt_fail_at(e, "%s", p->place ? p->place : names[i]);
     }
-    return rc;
+    return 0;
 }
 
 /* Is it a number of the DT configuration that would be passed over? */

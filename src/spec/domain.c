@@ -404,6 +404,8 @@ int dt_spec_parse_params(struct dt_spec *s, const struct dt_place *top, struct j
                                     s->params[i].name);
         if (!hyper && check_dt_param(&q, d, e) < 0)
             return -1;
+        if (!hyper && is_kind(key))
+            d->place = dt_spec_place_path(&q);
     }
     return 0;
 }

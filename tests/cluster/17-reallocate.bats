@@ -335,7 +335,7 @@ END
     grep -qx '#SBATCH --partition=short' "$dir"/trials/*/job.sh
     sed 's/"fast&slow"/"fats"/' spec.json >wrong.json
     run -2 dt-sbatch --dt-dry-run --dt-tune=wrong.json train.sh
-    [[ $output == *'dt.worker_constraint: no node has the feature "fats"; there are: fast,slow'* ]]
+    [[ $output == *'wrong.json:1: dt.worker_constraint: no node has the feature "fats"; there are: fast,slow'* ]]
 }
 
 @test "a busy role moves to nodes of another kind, and kinds of nodes are searched" {

@@ -864,11 +864,11 @@ static void names_that_exist_nowhere_are_errors(void **state)
         const char *dt, *error;
     } cases[] = {
         {"\"worker_constraint\": [\"fast\", \"fats\"]",
-         "dt.worker_constraint: no node has the feature \"fats\"; there are: fast,slow,huge,off"},
+         "S.json:1: dt.worker_constraint: no node has the feature \"fats\"; there are: fast,slow,huge,off"},
         {"\"ps\": [1], \"ps_constraint\": [\"fast&no\"]",
-         "dt.ps_constraint: no node has the feature \"no\"; there are: fast,slow,huge,off"},
+         "S.json:1: dt.ps_constraint: no node has the feature \"no\"; there are: fast,slow,huge,off"},
         {"\"partition\": [\"main\", \"mian\"]",
-         "dt.partition: there is no partition \"mian\"; there are: main, short, large, down"},
+         "S.json:1: dt.partition: there is no partition \"mian\"; there are: main, short, large, down"},
         {"\"worker_constraint\": [\"off\"]",
          "the search space is empty"}, /* of nodes that are down */
         {"\"worker_constraint\": [\"fast\", \"off\"]", NULL},
@@ -892,6 +892,7 @@ static void names_that_exist_nowhere_are_errors(void **state)
                 "worker_constraint: no node of the partition that is up has these features");
         }
         dt_space_free(s);
+        dt_error_clear(&e);
         dt_spec_free(spec);
         free(text);
     }
