@@ -69,12 +69,12 @@ void dt_config_submitted(const struct dt_spec *spec, const struct dt_space *spac
  * the fewest that can hold them. Without a cluster (NULL) anything fits. */
 void dt_shape_make(const struct dt_space *space, const double *x, const struct dt_job *job,
                    const struct dt_cluster *cluster, struct dt_shape *shape);
-/* What one job of both roles is to demand of its nodes. NULL: nothing, or nothing that can be said. Caller frees. */
-char *dt_shape_constraint(const struct dt_shape *shape);
 /* The same for layout steps, where the user's nodes are those of the whole allocation: a role has nodes only where they
  * are tuned. */
 void dt_shape_make_steps(const struct dt_space *space, const double *x, const struct dt_job *job,
                          struct dt_shape *shape);
+/* What one job of both roles is to demand of its nodes. NULL: nothing, or nothing that can be said. Caller frees. */
+char *dt_shape_constraint(const struct dt_shape *shape);
 /* Why the cluster, or with layout steps the allocation, can never run it, or NULL: the same text for the same kind of
  * reason. */
 const char *dt_shape_why_not(const struct dt_shape *shape, const struct dt_job *job,

@@ -53,7 +53,7 @@ static struct dt_role role_of(const struct dt_space *space, const double *x,
 static void set_kinds(const struct dt_space *space, const double *x, const struct dt_job *job,
                       struct dt_shape *s)
 {
-    const char *ps = dt_space_label(space, x, "ps_constraint"),
+    const char *ps = s->roles[DT_ROLE_PS].count ? dt_space_label(space, x, "ps_constraint") : NULL,
                *worker = dt_space_label(space, x, "worker_constraint");
     s->partition = dt_space_label(space, x, "partition");
     s->kinds = ps || worker || s->partition;
@@ -103,6 +103,8 @@ void dt_config_submitted(const struct dt_spec *spec, const struct dt_space *spac
             x[i] = (double)job->gpus;
         else if ((strcmp(name, "worker_mem") == 0 || strcmp(name, "ps_mem") == 0) && job->mem_mib)
             x[i] = (double)job->mem_mib;
+        else if (strcmp(name, "ps_constraint") == 0 && !ps)
+            x[i] = 0; /* there is nothing that it would say */
         else if (strcmp(name, "ps_constraint") == 0 || strcmp(name, "worker_constraint") == 0)
             x[i] = label_index(&space->params[i], job->constraint);
         else if (strcmp(name, "partition") == 0)
