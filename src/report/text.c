@@ -192,6 +192,8 @@ static void print_ended(FILE *f, const struct dt_study *s, const struct dt_trial
     else if (t->cause != DT_CAUSE_OK)
         fprintf(f, "  %s: %s", t->status == DT_STATUS_FAILED ? "failed" : "ended",
                 dt_cause_names[t->cause]);
+    else if (t->status == DT_STATUS_VOID) /* it went on, so only its speed would count */
+        fputs("  not timed: after it went on, it did not say twice how far it was", f);
     fputc('\n', f);
     if (t->cause != DT_CAUSE_OK && t->cause != DT_CAUSE_TARGET && !ours)
         print_lines_indented(f, t->text);

@@ -365,8 +365,9 @@ static int check_dt_param(const struct dt_place *p, const struct dt_param *d, st
         return dt_spec_fail(p, e, "whole numbers are needed here");
     if (smallest(d) < low)
         return dt_spec_fail(p, e, "%g is too small, the least is %g", smallest(d), low);
-    if (dt_param_highest(d) > most)
-        return dt_spec_fail(p, e, "%g is too large, the most is %g", dt_param_highest(d), most);
+    double largest = d->values ? dt_param_highest(d) : d->high; /* a wild one has no steps */
+    if (largest > most)
+        return dt_spec_fail(p, e, "%g is too large, the most is %g", largest, most);
     return 0;
 }
 

@@ -311,8 +311,10 @@ static struct dt_event event(enum dt_event_kind kind, int trial)
 /* What is decided next, as text; whom to end is not journaled and is passed over. Caller frees. */
 static char *decision(struct fixture *f)
 {
-    static const char *const words[] = {"wait",  "create", "submit", "cancel",
-                                        "prune", "stop",   "finish"};
+    static const char *const words[] = {
+        [DT_ACTION_NONE] = "wait",     [DT_ACTION_CREATE] = "create", [DT_ACTION_SUBMIT] = "submit",
+        [DT_ACTION_CANCEL] = "cancel", [DT_ACTION_PRUNE] = "prune",   [DT_ACTION_STOP] = "stop",
+        [DT_ACTION_FINISH] = "finish"};
     struct dt_error e = DT_ERROR_INIT;
     for (;;) {
         struct dt_action a;
