@@ -8,7 +8,7 @@ libdt_a_SOURCES = \
 
 libdt_a_SOURCES += \
 	src/space/space.h src/space/param.c src/space/constraint.c src/space/condition.c src/space/space.c \
-	src/space/beside.c src/space/fidelity.c src/space/cluster.h src/space/cluster.c
+	src/space/beside.c src/space/fidelity.c src/space/cluster.h src/space/cluster.c src/space/features.c
 
 libdt_a_SOURCES += \
 	src/expand/carrier.h src/expand/carrier.c src/expand/expand.h src/expand/job.c src/expand/shape.c \
@@ -59,7 +59,7 @@ libdt_a_SOURCES += src/monitor/monitor.h src/monitor/usage.c src/monitor/proc.c 
 
 libdt_a_SOURCES += \
 	src/allocator/allocator.h src/allocator/allocator_private.h src/allocator/allocator.c \
-	src/allocator/thresholds.c src/allocator/gain.c src/allocator/save.c
+	src/allocator/thresholds.c src/allocator/gain.c src/allocator/nodes.c src/allocator/save.c
 
 libdt_a_SOURCES += \
 	src/report/report.h src/report/text.c src/report/front.c src/report/thrift.c src/report/data.c \

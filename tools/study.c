@@ -455,6 +455,8 @@ static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journa
                                      .tuner_job = tuner_job,
                                      .wake_fd = wake_pipe[0]};
     struct dt_backend *b = NULL;
+    study->cluster = s->cluster;
+    study->job = &s->job;
     if (a->job)
         study->closes = dt_allocation_closes(a);
     if (launch)

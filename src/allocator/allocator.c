@@ -44,24 +44,28 @@ static struct dt_role_load load_of(const struct dt_allocator *a, const struct dt
 {
     const struct dt_role_usage *r = t->usage ? dt_role_usages_find(t->usage, role) : NULL;
     double x;
-    if (!r)
-        return (struct dt_role_load){DT_LOAD_UNKNOWN, NAN};
+    if (!r || !r->n)
+        return (struct dt_role_load){DT_LOAD_UNKNOWN, NAN, DT_RESOURCE_CPU};
+    const struct dt_usage *last = &r->recent[r->n - 1];
+    bool gpus = last->mean[DT_RESOURCE_GPU] > 0 && /* where CPUs are not known, too */
+                !(last->mean[DT_RESOURCE_CPU] >= last->mean[DT_RESOURCE_GPU]);
+    enum dt_resource busier = gpus ? DT_RESOURCE_GPU : DT_RESOURCE_CPU;
     x = level_of_last(r, t->since, busy, a->high_samples, a->high, INFINITY);
     if (!isnan(x))
-        return (struct dt_role_load){DT_LOAD_SATURATED, x};
+        return (struct dt_role_load){DT_LOAD_SATURATED, x, busier};
     x = level_of_last(r, t->since, busy, a->low_samples, 0, a->low);
     if (!isnan(x))
-        return (struct dt_role_load){DT_LOAD_IDLE, x};
+        return (struct dt_role_load){DT_LOAD_IDLE, x, busier};
     x = level_of_last(r, t->since, busy, a->low_samples, 0, INFINITY);
     if (!isnan(x)) /* neither all along */
-        return (struct dt_role_load){DT_LOAD_PARTLY, x};
+        return (struct dt_role_load){DT_LOAD_PARTLY, x, busier};
     x = level_of_last(r, t->since, busy, a->high_samples, 0, INFINITY);
-    return (struct dt_role_load){DT_LOAD_UNKNOWN, x};
+    return (struct dt_role_load){DT_LOAD_UNKNOWN, x, busier};
 }
 
 struct dt_role_load dt_load_of_level(const struct dt_allocator *a, double level)
 {
-    struct dt_role_load l = {DT_LOAD_PARTLY, level};
+    struct dt_role_load l = {DT_LOAD_PARTLY, level, DT_RESOURCE_CPU};
     if (isnan(level))
         l.load = DT_LOAD_UNKNOWN;
     else if (level >= a->high)
@@ -157,8 +161,10 @@ static struct dt_wish more_memory(const struct dt_case *c, const char *role)
     int i = dt_space_index(c->s, name);
     const double *x = isnan(level) || i < 0 ? NULL : next_larger(c, (size_t)i);
     free(name);
-    if (!x)
+    if (isnan(level))
         return (struct dt_wish){0};
+    if (!x)
+        return dt_rule_nodes_memory(c, role, level);
     return dt_wish_for(c, x,
                        dt_xasprintf("%s: memory at %.0f %% of its limit over %zu samples", role,
                                     100 * level, c->a->high_samples));
@@ -183,7 +189,8 @@ static struct dt_wish examine(const struct dt_case *c)
         return dt_rule_save(c);
     if (c->ps.load != DT_LOAD_SATURATED && c->worker.load == DT_LOAD_UNKNOWN)
         return w; /* its memory was full, but there is no more */
-    return c->a->rule == DT_ALLOCATE_MODEL ? dt_rule_model(c) : dt_rule_thresholds(c);
+    w = c->a->rule == DT_ALLOCATE_MODEL ? dt_rule_model(c) : dt_rule_thresholds(c);
+    return w.x ? w : dt_rule_nodes(c);
 }
 
 void dt_allocate(const struct dt_allocator *a, const struct dt_space *s,
@@ -202,6 +209,7 @@ void dt_allocate(const struct dt_allocator *a, const struct dt_space *s,
             continue;
         double *rows = dt_space_beside(s, c.now->x, ROWS_MAX, &c.nrows);
         c.rows = rows;
+        c.nrows = dt_nodes_keep(&c, rows);
         wishes[i] = examine(&c);
         free(rows);
     }

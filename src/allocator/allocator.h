@@ -25,6 +25,8 @@ struct dt_running {
     size_t left;      /* so many re-allocations it may still have, at least 1 */
 };
 
+struct dt_cluster;
+
 enum dt_allocate_rule {
     DT_ALLOCATE_NONE,
     DT_ALLOCATE_THRESHOLDS, /* in the direction that the usage of the roles points to, a bold step at a time */
@@ -37,6 +39,10 @@ struct dt_allocator {
     double high, low; /* a role is saturated at `high` or above, idle below `low`: fractions */
     size_t high_samples, low_samples; /* for so many samples in a row */
     double restart_s; /* what a re-allocation costs, measured; 0: not known yet */
+    /* What its kinds of nodes mean in the space. */
+    const struct dt_cluster *cluster; /* borrowed; NULL: not known, no role moves to other nodes */
+    const char *constraint; /* of the job as submitted, or NULL; borrowed */
+    bool mem_given;         /* the job says how much memory it may have */
 };
 #define DT_ALLOCATOR_INIT {.high = 0.9, .low = 0.3, .high_samples = 3, .low_samples = 10}
 

@@ -11,6 +11,7 @@ extern const char *const dt_load_words[];
 struct dt_role_load {
     enum dt_load load;
     double level; /* mean over the samples that count; NaN: not known */
+    enum dt_resource resource; /* the busier of both, where samples say which; else CPUs */
 };
 
 /* One trial under examination. */
@@ -42,5 +43,12 @@ struct dt_wish dt_wish_for(const struct dt_case *c, const double *x, char *why);
 struct dt_wish dt_rule_thresholds(const struct dt_case *c);
 struct dt_wish dt_rule_model(const struct dt_case *c);
 struct dt_wish dt_rule_save(const struct dt_case *c);
+/* Where the script left open on what nodes a role is, a step should not lead to lesser ones: drops such rows, returns
+ * how many are left. */
+size_t dt_nodes_keep(const struct dt_case *c, double *rows);
+/* A saturated role to nodes that have more; for want of anything better. */
+struct dt_wish dt_rule_nodes(const struct dt_case *c);
+/* The same for memory, which is full at this level. */
+struct dt_wish dt_rule_nodes_memory(const struct dt_case *c, const char *role, double level);
 
 #endif

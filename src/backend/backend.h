@@ -54,9 +54,9 @@ struct dt_backend *dt_backend_slurm(const struct dt_slurm_config *config);
  * *why likewise; -1 error. Caller frees *why. */
 int dt_slurm_submit(const char *sbatch, const char *path, const struct dt_strv *args, uint32_t *job,
                     char **why, struct dt_error *e);
-/* slurm_init() must have been called. The nodes that the submission may use. NULL, with an error, where slurmctld does not answer or the
- * partition does not exist. */
-struct dt_cluster *dt_slurm_cluster(const struct dt_submission *s, struct dt_error *e);
+/* slurm_init() must have been called. The nodes that the submission may use; with `kinds` all partitions and features
+ * beside. NULL, with an error, where slurmctld does not answer or the partition does not exist. */
+struct dt_cluster *dt_slurm_cluster(const struct dt_submission *s, bool kinds, struct dt_error *e);
 
 /* ---- steps: each run is a share of the tuner's own allocation (steps.c) ----
  *

@@ -29,26 +29,6 @@ size_t dt_slurm_gpus(const char *gres)
     return n;
 }
 
-/* --constraint of plain words joined by & is understood; anything richer is left to Slurm. */
-static bool has_features(const char *features, const char *constraint)
-{
-    struct dt_strv want = DT_STRV_INIT, have = DT_STRV_INIT;
-    bool ok = true;
-    if (!constraint || strpbrk(constraint, "|[]*()"))
-        return true;
-    dt_strv_split(&want, constraint, "&,");
-    dt_strv_split(&have, features ? features : "", ",");
-    for (size_t i = 0; i < want.n; i++) {
-        bool found = false;
-        for (size_t j = 0; j < have.n; j++)
-            found |= strcmp(want.v[i], have.v[j]) == 0;
-        ok &= found;
-    }
-    dt_strv_free(&want);
-    dt_strv_free(&have);
-    return ok;
-}
-
 static bool in_hosts(const char *hosts, const char *name)
 {
     if (!hosts)
@@ -68,22 +48,71 @@ static bool usable(const node_info_t *node)
            (base == NODE_STATE_IDLE || base == NODE_STATE_ALLOCATED || base == NODE_STATE_MIXED);
 }
 
-static void add_nodes(struct dt_cluster *c, const partition_info_t *part,
-                      const node_info_msg_t *nodes, const struct dt_submission *s)
+static const char *features_of(const node_info_t *n)
 {
-    const char *exclude = dt_submission_value(s, "exclude"),
-               *constraint = dt_submission_value(s, "constraint");
+    const char *features = n->features_act ? n->features_act : n->features;
+    return features ? features : "";
+}
+
+/* Nodes that allow the constraint; those of any kind (`kinds`) are told apart by their features. */
+static void add_nodes(struct dt_cluster *c, const partition_info_t *part,
+                      const node_info_msg_t *nodes, const char *exclude, const char *constraint,
+                      bool kinds)
+{
     for (uint32_t i = 0; i < nodes->record_count; i++) {
         const node_info_t *n = &nodes->node_array[i];
         if (!n->name || !usable(n) || !in_hosts(part->nodes, n->name) ||
-            in_hosts(exclude, n->name) ||
-            !has_features(n->features_act ? n->features_act : n->features, constraint))
+            in_hosts(exclude, n->name) || !dt_features_allow(features_of(n), constraint))
             continue;
-        dt_cluster_add(c, &(struct dt_node_class){.count = 1,
-                                                  .cpus = n->cpus,
-                                                  .mem_mib = n->real_memory,
-                                                  .tmp_mib = n->tmp_disk,
-                                                  .gpus = dt_slurm_gpus(n->gres)});
+        dt_cluster_add(c,
+                       &(struct dt_node_class){.count = 1,
+                                               .cpus = n->cpus,
+                                               .mem_mib = n->real_memory,
+                                               .tmp_mib = n->tmp_disk,
+                                               .gpus = dt_slurm_gpus(n->gres),
+                                               .features = kinds ? (char *)features_of(n) : NULL});
+    }
+}
+
+static void set_limits(struct dt_cluster *c, const partition_info_t *part)
+{
+    c->partition = dt_xstrdup(part->name);
+    c->max_nodes = part->max_nodes >= NO_VAL - 1 ? 0 : part->max_nodes;
+    c->max_time = part->max_time >= NO_VAL - 1 ? INFINITY : 60.0 * part->max_time;
+    c->closed = !(part->state_up & PARTITION_SCHED);
+}
+
+static char *all_features(const node_info_msg_t *nodes)
+{
+    struct dt_strv all = DT_STRV_INIT;
+    for (uint32_t i = 0; i < nodes->record_count; i++) {
+        struct dt_strv own = DT_STRV_INIT;
+        dt_strv_split(&own, features_of(&nodes->node_array[i]), ",");
+        for (size_t j = 0; j < own.n; j++) {
+            bool known = false;
+            for (size_t k = 0; k < all.n && !known; k++)
+                known = strcmp(all.v[k], own.v[j]) == 0;
+            if (!known)
+                dt_strv_add(&all, own.v[j]);
+        }
+        dt_strv_free(&own);
+    }
+    char *text = dt_strv_join(&all, ",");
+    dt_strv_free(&all);
+    return text;
+}
+
+/* What else there is but the nodes of the job as submitted. */
+static void add_kinds(struct dt_cluster *c, const partition_info_msg_t *parts,
+                      const node_info_msg_t *nodes, const char *exclude)
+{
+    c->features = all_features(nodes);
+    c->partitions = dt_xcalloc(parts->record_count, sizeof(*c->partitions));
+    for (uint32_t i = 0; i < parts->record_count; i++) {
+        struct dt_cluster *p = &c->partitions[c->npartitions++];
+        p->backfill = c->backfill;
+        set_limits(p, &parts->partition_array[i]);
+        add_nodes(p, &parts->partition_array[i], nodes, exclude, NULL, true);
     }
 }
 
@@ -136,8 +165,9 @@ static int check_nodelist(const struct dt_submission *s, const partition_info_t 
     return -1;
 }
 
-struct dt_cluster *dt_slurm_cluster(const struct dt_submission *s, struct dt_error *e)
+struct dt_cluster *dt_slurm_cluster(const struct dt_submission *s, bool kinds, struct dt_error *e)
 {
+    const char *exclude = dt_submission_value(s, "exclude");
     partition_info_msg_t *parts = NULL;
     node_info_msg_t *nodes = NULL;
     slurm_conf_t *conf = NULL;
@@ -152,11 +182,11 @@ struct dt_cluster *dt_slurm_cluster(const struct dt_submission *s, struct dt_err
     if (!part || check_nodelist(s, part, e) < 0)
         goto out;
     c = dt_xcalloc(1, sizeof(*c));
-    c->partition = dt_xstrdup(part->name);
+    set_limits(c, part);
     c->backfill = conf->schedtype && strcmp(conf->schedtype, "sched/backfill") == 0;
-    c->max_nodes = part->max_nodes >= NO_VAL - 1 ? 0 : part->max_nodes;
-    c->max_time = part->max_time >= NO_VAL - 1 ? INFINITY : 60.0 * part->max_time;
-    add_nodes(c, part, nodes, s);
+    add_nodes(c, part, nodes, exclude, dt_submission_value(s, "constraint"), false);
+    if (kinds)
+        add_kinds(c, parts, nodes, exclude);
     if (c->n == 0) {
         dt_fail(e,
                 "partition %s has no node that is up and fits the job's --constraint and --exclude",

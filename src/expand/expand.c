@@ -53,15 +53,24 @@ static void put_as_given(struct header *h, const struct dt_trial_script *t, cons
         put(h, name, o->value);
 }
 
-/* The user's options of a class, each once, in force; but those which only a role with GPUs gets.
- */
+/* Whether the configuration has a word of its own for it. */
+static bool is_replaced(const struct dt_trial_script *t, const char *name)
+{
+    const struct dt_shape *s = t->shape;
+    return !s->as_submitted && ((s->kinds && strcmp(name, "constraint") == 0) ||
+                                (s->partition && strcmp(name, "partition") == 0));
+}
+
+/* The user's options of a class, each once, in force; but those which only a role with GPUs gets,
+ * or which are replaced. */
 static void put_class(struct header *h, const struct dt_trial_script *t, enum dt_option_class class)
 {
     for (size_t i = 0; i < t->submission->n; i++) {
         const struct dt_option *o = &t->submission->options[i];
         enum dt_option_class c =
             o->def ? o->def->class : DT_OPT_TRIAL; /* foreign ones run with the job */
-        bool by_role = strcmp(o->name, "gpu-bind") == 0 || strcmp(o->name, "gpu-freq") == 0;
+        bool by_role = strcmp(o->name, "gpu-bind") == 0 || strcmp(o->name, "gpu-freq") == 0 ||
+                       is_replaced(t, o->name);
         if (c == class && !by_role && given(t, o->name) == o)
             put(h, o->name, o->value);
     }
@@ -171,12 +180,21 @@ static void put_tmp(struct header *h, const struct dt_trial_script *t, uint64_t 
         put_as_given(h, t, "tmp");
 }
 
+static void put_kind(struct header *h, const struct dt_trial_script *t, const char *constraint)
+{
+    if (t->shape->partition)
+        put(h, "partition", t->shape->partition);
+    if (constraint)
+        put(h, "constraint", constraint);
+}
+
 /* One role with a job or component to itself. */
 static void put_role(struct header *h, const struct dt_trial_script *t, int role)
 {
     static const char *const node_options[] = {"sockets-per-node", "cores-per-socket",
                                                "extra-node-info", "ntasks-per-core"};
     const struct dt_role *r = &t->shape->roles[role];
+    put_kind(h, t, r->constraint);
     putf(h, "ntasks", "%zu", r->count);
     putf(h, "cpus-per-task", "%zu", r->cpus);
     if (r->nodes_max > r->nodes)
@@ -217,6 +235,9 @@ static void put_packed(struct header *h, const struct dt_trial_script *t)
         gpus = g > gpus ? g : gpus;
         mem = m > mem ? m : mem;
     }
+    char *constraint = dt_shape_constraint(s);
+    put_kind(h, t, constraint);
+    free(constraint);
     putf(h, "nodes", "%zu", s->nodes);
     if (t->job->overcommit) /* with it Slurm counts --ntasks-per-node against CPUs, but not --ntasks
                              */

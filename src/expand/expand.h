@@ -29,6 +29,7 @@ struct dt_job {
     uint64_t share_mib;      /* a task's part of node_mem_mib */
     double time;             /* seconds; 0 if not given */
     char *name;              /* job name */
+    char *constraint, *partition; /* as given, or NULL */
 };
 int dt_job_read(const struct dt_submission *s, struct dt_job *job, struct dt_error *e);
 void dt_job_free(struct dt_job *job);
@@ -46,6 +47,7 @@ struct dt_role {
     size_t per_node;    /* tasks of a node, where the user limits them; else 0 */
     uint64_t mem_mib;   /* of one task; 0: as the user's options say */
     uint64_t tmp_mib;   /* of a node; 0 likewise */
+    const char *constraint; /* of its nodes, where `kinds`; NULL: any. Borrowed from the space or the job */
 };
 
 struct dt_shape {
@@ -54,6 +56,8 @@ struct dt_shape {
     bool steps;        /* no job at all, but steps in the tuning job's allocation */
     bool as_submitted; /* the user's own size options, to the letter */
     size_t nodes;      /* packed, both roles: nodes of the job, each with the same share; else 0 */
+    bool kinds;        /* the kind of its nodes is searched: the job's --constraint is replaced */
+    const char *partition; /* in the place of the job's; NULL: that. Borrowed from the space */
 };
 
 /* The configuration of the job as submitted: servers 0 where that is allowed, else the fewest; the
@@ -69,6 +73,8 @@ void dt_shape_make(const struct dt_space *space, const double *x, const struct d
  * are tuned. */
 void dt_shape_make_steps(const struct dt_space *space, const double *x, const struct dt_job *job,
                          struct dt_shape *shape);
+/* What one job of both roles is to demand of its nodes. NULL: nothing, or nothing that can be said. Caller frees. */
+char *dt_shape_constraint(const struct dt_shape *shape);
 /* Why the cluster, or with layout steps the allocation, can never run it, or NULL: the same text for the same kind of
  * reason. */
 const char *dt_shape_why_not(const struct dt_shape *shape, const struct dt_job *job,

@@ -10,6 +10,9 @@ static const char *why_not(void *arg, const struct dt_space *space, const double
     const struct dt_space_source *source = arg;
     struct dt_shape shape;
     int layout = dt_space_index(space, "layout");
+    int kind = dt_space_index(space, "ps_constraint");
+    if (kind >= 0 && x[kind] > 0 && dt_space_value(space, x, "ps", 0) == 0)
+        return "without servers there are no nodes for ps_constraint";
     if (layout >= 0 && space->params[layout].nvalues > 1 && x[layout] > 0 &&
         dt_space_value(space, x, "ps", 0) == 0)
         return "without servers there is one role, and layout het is the same as packed";
@@ -20,12 +23,12 @@ static const char *why_not(void *arg, const struct dt_space *space, const double
     return dt_shape_why_not(&shape, source->job, source->cluster);
 }
 
-static bool has(const struct dt_spec *spec, const char *name)
+static const struct dt_param *find(const struct dt_spec *spec, const char *name)
 {
     for (size_t i = 0; i < spec->nparams; i++)
         if (strcmp(spec->params[i].name, name) == 0)
-            return true;
-    return false;
+            return &spec->params[i];
+    return NULL;
 }
 
 static bool may_have_servers(const struct dt_spec *spec)
@@ -96,6 +99,47 @@ static void add_layout(struct dt_param *p, bool packed)
         p->labels[p->nvalues++] = dt_xstrdup("packed");
     p->labels[p->nvalues++] = dt_xstrdup("het");
     p->values[1] = 1;
+}
+
+/* A name that exists nowhere is a mistake, not a kind of nodes to leave out. */
+static int check_partition(const struct dt_cluster *c, const char *name, struct dt_error *e)
+{
+    struct dt_strv known = DT_STRV_INIT;
+    if (!c->npartitions || dt_cluster_partition(c, name))
+        return 0;
+    for (size_t i = 0; i < c->npartitions; i++)
+        dt_strv_add(&known, c->partitions[i].partition);
+    char *list = dt_strv_join(&known, ", ");
+    dt_fail(e, "there is no partition \"%s\"; there are: %s", name, list);
+    free(list);
+    dt_strv_free(&known);
+    return -1;
+}
+
+static int check_features(const struct dt_cluster *c, const char *constraint, struct dt_error *e)
+{
+    char *missing = dt_features_missing(c->features, constraint);
+    int rc = 0;
+    if (missing)
+        rc = dt_fail(e, "no node has the feature \"%s\"; there are: %s", missing,
+                     *c->features ? c->features : "none");
+    free(missing);
+    return rc;
+}
+
+static int check_kinds(const struct dt_space_source *source, struct dt_error *e)
+{
+    static const char *const names[] = {"partition", "ps_constraint", "worker_constraint"};
+    const struct dt_cluster *c = source->cluster;
+    for (size_t i = 0; c && i < 3; i++) {
+        int rc = 0;
+        const struct dt_param *p = find(source->spec, names[i]);
+        for (size_t j = 0; p && j < p->nvalues && rc == 0; j++)
+            rc = i == 0 ? check_partition(c, p->labels[j], e) : check_features(c, p->labels[j], e);
+        if (rc < 0)
+            return dt_fail_at(e, "%s", p->place ? p->place : names[i]);
+    }
+    return 0;
 }
 
 /* Is it a number of the DT configuration that would be passed over? */
@@ -178,6 +222,8 @@ struct dt_space *dt_space_generate(struct dt_space_source *source, const char **
                                    struct dt_error *e)
 {
     const struct dt_spec *spec = source->spec;
+    if (check_kinds(source, e) < 0)
+        return NULL;
     struct dt_param *params = dt_xcalloc(spec->nparams + 2, sizeof(*params));
     struct dt_fact facts[DT_CLUSTER_FACTS];
     size_t n = 0;
@@ -185,7 +231,7 @@ struct dt_space *dt_space_generate(struct dt_space_source *source, const char **
     for (size_t i = 0; i < spec->nparams; i++)
         if (!spec->params[i].hyper)
             dt_param_copy(&params[n++], &spec->params[i]);
-    if (!has(spec, "workers")) {
+    if (!find(spec, "workers")) {
         double tasks = (double)source->job->tasks;
         /* Nothing at all was said: up to four times the workers of the job as submitted. */
         add_number(&params[n++], "workers", spec->nparams ? tasks : 1,

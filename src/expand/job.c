@@ -233,6 +233,10 @@ int dt_job_read(const struct dt_submission *s, struct dt_job *job, struct dt_err
         dt_job_free(job);
         return -1;
     }
+    const char *constraint = dt_submission_value(s, "constraint"),
+               *partition = dt_submission_value(s, "partition");
+    job->constraint = constraint ? dt_xstrdup(constraint) : NULL;
+    job->partition = partition ? dt_xstrdup(partition) : NULL;
     const char *name = dt_submission_value(s, "job-name");
     const char *base = s->script_path ? strrchr(s->script_path, '/') : NULL;
     if (!name && s->script_path && strcmp(s->script_path, "--wrap") == 0)
@@ -247,5 +251,7 @@ void dt_job_free(struct dt_job *job)
 {
     free(job->gpu_type);
     free(job->name);
+    free(job->constraint);
+    free(job->partition);
     *job = (struct dt_job){0};
 }

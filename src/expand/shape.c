@@ -48,6 +48,34 @@ static struct dt_role role_of(const struct dt_space *space, const double *x,
     return r;
 }
 
+/* Whether the configuration says on which nodes the roles are to be; what it leaves open is as the
+ * job says. */
+static void set_kinds(const struct dt_space *space, const double *x, const struct dt_job *job,
+                      struct dt_shape *s)
+{
+    const char *ps = s->roles[DT_ROLE_PS].count ? dt_space_label(space, x, "ps_constraint") : NULL,
+               *worker = dt_space_label(space, x, "worker_constraint");
+    s->partition = dt_space_label(space, x, "partition");
+    s->kinds = ps || worker || s->partition;
+    if (!s->kinds)
+        return;
+    s->roles[DT_ROLE_PS].constraint = ps ? ps : job->constraint;
+    s->roles[DT_ROLE_WORKER].constraint = worker ? worker : job->constraint;
+}
+
+char *dt_shape_constraint(const struct dt_shape *s)
+{
+    return dt_features_join(s->roles[DT_ROLE_PS].constraint, s->roles[DT_ROLE_WORKER].constraint);
+}
+
+static double label_index(const struct dt_param *p, const char *label)
+{
+    for (size_t i = 0; label && i < p->nvalues; i++)
+        if (strcmp(p->labels[i], label) == 0)
+            return p->values[i];
+    return NAN;
+}
+
 void dt_config_submitted(const struct dt_spec *spec, const struct dt_space *space,
                          const struct dt_job *job, double *x)
 {
@@ -75,6 +103,12 @@ void dt_config_submitted(const struct dt_spec *spec, const struct dt_space *spac
             x[i] = (double)job->gpus;
         else if ((strcmp(name, "worker_mem") == 0 || strcmp(name, "ps_mem") == 0) && job->mem_mib)
             x[i] = (double)job->mem_mib;
+        else if (strcmp(name, "ps_constraint") == 0 && !ps)
+            x[i] = 0; /* there is nothing that it would say */
+        else if (strcmp(name, "ps_constraint") == 0 || strcmp(name, "worker_constraint") == 0)
+            x[i] = label_index(&space->params[i], job->constraint);
+        else if (strcmp(name, "partition") == 0)
+            x[i] = label_index(&space->params[i], job->partition);
         for (size_t j = 0; space->params[i].hyper && j < spec->nparams; j++)
             if (strcmp(spec->params[j].name, name) == 0)
                 x[i] = spec->submitted[j];
@@ -106,7 +140,7 @@ static size_t fit(const struct dt_role *r, const struct dt_job *job, const struc
         n = k->mem_mib / job->mem_mib < n ? k->mem_mib / job->mem_mib : n;
     else if (job->node_mem_mib > k->mem_mib)
         n = 0;
-    if (r->tmp_mib > k->tmp_mib)
+    if (r->tmp_mib > k->tmp_mib || !dt_features_allow(k->features, r->constraint))
         n = 0;
     return n;
 }
@@ -158,7 +192,8 @@ static bool fits_apart(const struct dt_shape *s, const struct dt_job *job,
 static bool fits_on(size_t n, const struct dt_shape *s, const struct dt_job *job,
                     const struct dt_cluster *c)
 {
-    struct dt_role most = {.cpus = 0};
+    struct dt_role most = {.constraint = s->roles[DT_ROLE_WORKER].constraint};
+    const char *servers = s->roles[DT_ROLE_PS].constraint;
     bool tuned_mem = s->roles[DT_ROLE_PS].mem_mib || s->roles[DT_ROLE_WORKER].mem_mib;
     for (size_t i = 0; i < n; i++) {
         size_t cpus = 0, gpus = 0;
@@ -182,7 +217,8 @@ static bool fits_on(size_t n, const struct dt_shape *s, const struct dt_job *job
         return false;
     size_t nodes = 0;
     for (size_t i = 0; i < c->n; i++)
-        if (fit(&most, job, &c->classes[i]) >= 1)
+        if (fit(&most, job, &c->classes[i]) >= 1 &&
+            dt_features_allow(c->classes[i].features, servers))
             nodes += c->classes[i].count;
     return nodes >= n && (!c->max_nodes || n <= c->max_nodes);
 }
@@ -250,6 +286,9 @@ void dt_shape_make(const struct dt_space *space, const double *x, const struct d
     *s = (struct dt_shape){0};
     for (int r = 0; r < DT_ROLES; r++)
         s->roles[r] = role_of(space, x, job, r);
+    set_kinds(space, x, job, s);
+    if (s->kinds && cluster)
+        cluster = dt_cluster_partition(cluster, s->partition);
     struct dt_role *ps = &s->roles[DT_ROLE_PS], *workers = &s->roles[DT_ROLE_WORKER];
     const char *layout = dt_space_label(space, x, "layout");
     s->het = ps->count && workers->count && layout && strcmp(layout, "het") == 0;
@@ -278,6 +317,44 @@ void dt_shape_make_steps(const struct dt_space *space, const double *x, const st
         *role = role_of(space, x, job, r);
         role->nodes = role->nodes < role->count ? role->nodes : role->count;
     }
+    set_kinds(space, x, job, s);
+}
+
+static bool has_nodes(const struct dt_cluster *c, const char *a, const char *b)
+{
+    struct dt_node_class least, most;
+    return dt_cluster_range(c, (const char *[]){a, b}, &least, &most);
+}
+
+/* Why there are no nodes of the kinds that are asked for. */
+static const char *why_no_kind(const struct dt_shape *s, const struct dt_job *job,
+                               const struct dt_cluster *c)
+{
+    const char *ps = s->roles[DT_ROLE_PS].constraint, *worker = s->roles[DT_ROLE_WORKER].constraint;
+    bool together = s->roles[DT_ROLE_PS].count && !s->het;
+    if (job->nodelist)
+        return "--nodelist says which nodes the job has, whatever their partition and features";
+    if (together && (ps || worker)) {
+        char *both = dt_shape_constraint(s);
+        free(both);
+        if (!both)
+            return "layout packed: both roles share nodes, and constraints with |, [ or ( cannot "
+                   "be joined";
+    }
+    if (!c)
+        return "partition: there is none of that name";
+    if (c->closed)
+        return "partition: it is down, or drained";
+    if (job->time > c->max_time)
+        return "partition: it allows less than the job's --time";
+    if (!has_nodes(c, worker, NULL))
+        return "worker_constraint: no node of the partition that is up has these features";
+    if (s->roles[DT_ROLE_PS].count && !has_nodes(c, ps, NULL))
+        return "ps_constraint: no node of the partition that is up has these features";
+    if (together && !has_nodes(c, ps, worker))
+        return "layout packed: both roles share nodes, and none has the features of both "
+               "ps_constraint and worker_constraint";
+    return NULL;
 }
 
 const char *dt_shape_why_not(const struct dt_shape *s, const struct dt_job *job,
@@ -295,6 +372,12 @@ const char *dt_shape_why_not(const struct dt_shape *s, const struct dt_job *job,
         return "workers: fewer than the nodes of --nodelist, which the job must all have";
     if (!c)
         return NULL;
+    if (s->kinds) {
+        c = dt_cluster_partition(c, s->partition);
+        const char *why = why_no_kind(s, job, c);
+        if (why)
+            return why;
+    }
     if (s->het)
         return fits_apart(s, job, c)
                    ? NULL

@@ -46,6 +46,9 @@ const char *dt_steps_why_not(const struct dt_shape *s, const struct dt_job *job,
                              const struct dt_cluster *c)
 {
     struct dt_placement where;
+    if (s->kinds)
+        return "layout steps: the nodes are those of the tuning job; leave out ps_constraint, "
+               "worker_constraint and partition";
     for (int r = 0; r < DT_ROLES; r++) {
         if (s->roles[r].gpus_as_given)
             return "layout steps: GPUs that tasks share cannot be divided; ask for so many a task";

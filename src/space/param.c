@@ -13,6 +13,7 @@ void dt_param_free(struct dt_param *p)
     free(p->name);
     free(p->when);
     free(p->when_place);
+    free(p->place);
     *p = (struct dt_param){0};
 }
 
@@ -22,6 +23,7 @@ void dt_param_copy(struct dt_param *to, const struct dt_param *from)
     to->name = dt_xstrdup(from->name);
     to->when = from->when ? dt_xstrdup(from->when) : NULL;
     to->when_place = from->when_place ? dt_xstrdup(from->when_place) : NULL;
+    to->place = from->place ? dt_xstrdup(from->place) : NULL;
     if (from->values) {
         to->values = dt_xcalloc(from->nvalues, sizeof(double));
         memcpy(to->values, from->values, from->nvalues * sizeof(double));

@@ -24,6 +24,7 @@ struct dt_param {
     char **labels;  /* how the user wrote it ("2G", "adam"); NULL for plain numbers */
     char *when;       /* the condition under which it has a value at all; NULL: always */
     char *when_place; /* where that stands, for messages; or NULL */
+    char *place;      /* where a kind of nodes stands, likewise; its words are checked when the cluster is known */
 };
 
 void dt_param_free(struct dt_param *p); /* what it points to, not itself */

@@ -8,8 +8,9 @@
 #include <string.h>
 
 static const char *const dt_names[] = {
-    "ps",     "workers",    "ps_cpus", "worker_cpus", "ps_mem",   "worker_mem",
-    "ps_tmp", "worker_tmp", "ps_gpus", "worker_gpus", "ps_nodes", "worker_nodes",
+    "ps",         "workers",      "ps_cpus",       "worker_cpus",       "ps_mem",
+    "worker_mem", "ps_tmp",       "worker_tmp",    "ps_gpus",           "worker_gpus",
+    "ps_nodes",   "worker_nodes", "ps_constraint", "worker_constraint", "partition",
 };
 
 bool dt_spec_is_dt_name(const char *name)
@@ -24,6 +25,33 @@ static bool is_size(const char *name) /* memory or disk: "2G" */
 {
     size_t n = strlen(name);
     return n > 4 && (strcmp(name + n - 4, "_mem") == 0 || strcmp(name + n - 4, "_tmp") == 0);
+}
+
+static bool is_kind(const char *name) /* of nodes, in words that Slurm knows */
+{
+    return strcmp(name, "ps_constraint") == 0 || strcmp(name, "worker_constraint") == 0 ||
+           strcmp(name, "partition") == 0;
+}
+
+bool dt_spec_has_kinds(const struct dt_spec *s)
+{
+    for (size_t i = 0; i < s->nparams; i++)
+        if (is_kind(s->params[i].name))
+            return true;
+    return false;
+}
+
+static int check_kind(const struct dt_place *p, const char *name, struct json_object *v,
+                      struct dt_error *e)
+{
+    bool partition = strcmp(name, "partition") == 0;
+    const char *what = partition ? "the name of a partition" : "features as for --constraint";
+    if (!json_object_is_type(v, json_type_string))
+        return dt_spec_fail(p, e, "%s: that is a string", what);
+    const char *text = json_object_get_string(v);
+    if (!*text || text[strcspn(text, " \t")] || (partition && strchr(text, ',')))
+        return dt_spec_fail(p, e, "\"%s\" is not %s", text, what);
+    return 0;
 }
 
 static int number_of(const struct dt_place *p, const struct dt_param *d, struct json_object *v,
@@ -74,9 +102,11 @@ static int add_choice(const struct dt_place *p, struct dt_param *d, struct json_
 {
     bool text =
         json_object_is_type(v, json_type_string) || json_object_is_type(v, json_type_boolean);
-    bool size = !d->hyper && is_size(d->name);
+    bool size = !d->hyper && is_size(d->name), kind = !d->hyper && is_kind(d->name);
     bool first = d->nvalues == 0;
     double x = (double)d->nvalues;
+    if (kind && check_kind(p, d->name, v, e) < 0)
+        return -1;
     if (!text || size) {
         if (number_of(p, d, v, &x, e) < 0)
             return -1;
@@ -86,7 +116,7 @@ static int add_choice(const struct dt_place *p, struct dt_param *d, struct json_
         return dt_spec_fail(p, e,
                             "\"%s\" holds a control character, such as a line end; take it out",
                             json_object_get_string(v));
-    if (label && !d->hyper)
+    if (label && !d->hyper && !kind)
         return dt_spec_fail(p, e, "\"%s\" is no number", json_object_get_string(v));
     if (first)
         d->kind = label ? DT_PARAM_LABEL : DT_PARAM_INT;
@@ -324,6 +354,10 @@ static bool is_taken(const char *name)
 
 static int check_dt_param(const struct dt_place *p, const struct dt_param *d, struct dt_error *e)
 {
+    if (is_kind(d->name))
+        return d->kind == DT_PARAM_LABEL
+                   ? 0
+                   : dt_spec_fail(p, e, "words are needed here: {\"choices\": [\"a\", \"b\"]}");
     double most =
         is_size(d->name) ? 1e12 : 1e6; /* an exabyte; more than any cluster has of anything */
     double low = strcmp(d->name, "ps") == 0 || strstr(d->name, "_gpus") ? 0 : 1;
@@ -371,6 +405,8 @@ int dt_spec_parse_params(struct dt_spec *s, const struct dt_place *top, struct j
                                     s->params[i].name);
         if (!hyper && check_dt_param(&q, d, e) < 0)
             return -1;
+        if (!hyper && is_kind(key))
+            d->place = dt_spec_place_path(&q);
     }
     return 0;
 }

@@ -103,6 +103,8 @@ struct json_object *dt_spec_merge(const struct dt_submission *s, char **text, ch
 
 /* Whether a parameter of this name belongs under "dt". */
 bool dt_spec_is_dt_name(const char *name);
+/* Whether kinds of nodes are among what is searched. */
+bool dt_spec_has_kinds(const struct dt_spec *s);
 /* Puts the parameters of one configuration into the document, each with that one value, where it does not name them. */
 void dt_spec_add_config(struct json_object *doc, struct json_object *config);
 

@@ -263,6 +263,9 @@ int dt_study_reallocate(const struct dt_study *s, double now, double **x, char *
         v[n++] = running(s, &s->trials[i]);
     }
     a.restart_s = n ? start_cost(s) + checkpoint_cost(s) : 0;
+    a.cluster = s->cluster;
+    a.constraint = s->job ? s->job->constraint : NULL;
+    a.mem_given = s->job && (s->job->mem_mib || s->job->node_mem_mib);
     dt_allocate(&a, s->space, v, n, wishes);
     for (size_t i = 0; i < n; i++) {
         if (wishes[i].x && !id) {

@@ -357,7 +357,7 @@ static struct dt_setup *new_setup(struct dt_submission *submission, const char *
         free(title);
         goto fail;
     }
-    if (!s->cluster && !(s->cluster = dt_slurm_cluster(s->submission, e)))
+    if (!s->cluster && !(s->cluster = dt_slurm_cluster(s->submission, dt_spec_has_kinds(s->spec), e)))
         goto fail;
     if (make_space(s, e) < 0 || check_past(s, e) < 0 || (!s->config && check_submitted(s, e) < 0))
         goto fail;

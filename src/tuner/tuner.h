@@ -204,6 +204,8 @@ struct dt_study {
     bool external;     /* each trial has the hyperparameters of a request, the first the DT configuration as submitted */
     struct dt_ask *asks; /* in order */
     size_t nasks;
+    const struct dt_cluster *cluster; /* set by the shell; NULL: no role moves to nodes of another kind */
+    const struct dt_job *job;         /* set with it */
     double closes; /* set by the shell: what trials run in is not there for longer; INFINITY */
     bool no_more; /* set by the shell: nobody will ask any more; not journaled, the next sitting may be asked */
     struct dt_trial *trials;

@@ -7,7 +7,7 @@ load common
 
 setup_file() {
     export BATS_NO_PARALLELIZE_WITHIN_FILE=true
-    cluster_up --nodes 8 --cpus 2:8
+    cluster_up --nodes 8 --cpus 8:2 # of the feature fast, and slow
 }
 
 teardown_file() {
@@ -30,14 +30,14 @@ low='"high": 4, "low": 2, "high_samples": 2, "low_samples": 4'
 servers='{"low": 1, "high": 2}'
 
 # start REALLOCATE CHECKPOINT: submits a study of one trial, one server and two workers at first; its script is standard
-# input. The arguments are keys of these sections; mem, layout, rule, here, ps and budget may be set.
+# input. The arguments are keys of these sections; mem, layout, rule, here, ps, budget and constraint may be set.
 start() {
     cat >spec.json <<END
 {"dt": {"ps": ${ps:-$servers}, "workers": [2]${budget:+, $budget}}, "layout": "${layout:-packed}", "monitor": {"period_s": 0.5},
  "reallocate": {"rule": "${rule:-thresholds}", $low${1:+, $1}}, "checkpoint": {${2-}},
  "search": {"max_configs": 1, "repeats": 0}}
 END
-    { printf '#!/bin/bash\n#SBATCH --ntasks=3 --mem-per-cpu=%s --job-name=t -t 20\n' "${mem:-100M}" && cat; } >train.sh
+    { printf '#!/bin/bash\n#SBATCH --ntasks=3 --mem-per-cpu=%s --job-name=t -t 20%s\n' "${mem:-100M}" "${constraint:+ -C $constraint}" && cat; } >train.sh
     if [ -n "${here-}" ]; then # pid is the tuner's
         dt-sbatch --here --dt-tune=spec.json train.sh >here.out 2>&1 3>&- &
         pid=$!
@@ -289,6 +289,57 @@ node_cpus() {
     has '1 re-allocation: ps=1 workers=2 ps_cpus=1 -> ps=1 workers=2 ps_cpus=4 layout=het: servers saturated'
     mapfile -t nodes <server-nodes
     [ "$(node_cpus "${nodes[0]}")" = 2 ] && [ "$(node_cpus "${nodes[1]}")" = 8 ]
+}
+
+moves() {
+    ps='[1]' budget='"ps_constraint": ["slow", "fast"], "worker_constraint": ["slow"]' constraint=slow layout=het program saves
+    wait_for 120 has 'run 1 wrote its checkpoint and ended after .* goes on with ps=1 workers=2 ps_constraint=fast'
+    wait_for 60 has_steps 2
+    touch released
+    finished 60
+    [ "$(events reallocating)" = 1 ]
+    has 'ps: CPU [0-9]+ % over 2 samples, moves from slow \(2 CPUs a node\) to fast \(8 CPUs a node\)'
+    mapfile -t nodes <server-nodes
+    [ "$(node_cpus "${nodes[1]}")" -gt "$(node_cpus "${nodes[0]}")" ]
+    grep -qx '#SBATCH --constraint=fast' "$dir/trials/0001/job.sh"
+    grep -qx '#SBATCH --constraint=slow' "$dir/trials/0001/job.sh"
+}
+
+# A study that moves nothing, and one over names that do not exist.
+searches() {
+    printf '#!/bin/bash\n#SBATCH -n 1 -t 5 --mem-per-cpu=100M\nscontrol -o show node "$SLURMD_NODENAME" >node-$DT_TRIAL\n' >train.sh
+    cat >spec.json <<'END'
+{"dt": {"workers": [1], "worker_cpus": [1, 4], "worker_constraint": ["slow", "fast", "fast&slow"], "partition": ["main", "short"]},
+ "search": {"algorithm": "grid", "max_configs": 8, "repeats": 0}}
+END
+    job=$(sbatch --parsable --dt-tune=spec.json train.sh)
+    dir=$PWD/dt-tune-$job
+    finished 240
+    has '^ +4 excluded: worker_constraint: no node of the partition that is up has these features'
+    dt-tune report "$dir" --format json >report.json
+    /usr/bin/python3 - <<'END'
+import json, re
+trials = json.load(open("report.json"))["trials"]
+seen = set()
+for t in trials:
+    c = t["config"]
+    assert t["status"] == "ok", t
+    if c["worker_constraint"] is None:
+        continue
+    node = open("node-%d" % t["trial"]).read()
+    assert re.search("ActiveFeatures=%s " % c["worker_constraint"], node), (c, node)
+    seen.add((c["worker_cpus"], c["worker_constraint"], c["partition"]))
+assert seen == {(n, f, p) for n in (1, 4) for f in ("slow", "fast") for p in ("main", "short")
+                if (n, f) != (4, "slow")}, seen
+END
+    grep -qx '#SBATCH --partition=short' "$dir"/trials/*/job.sh
+    sed 's/"fast&slow"/"fats"/' spec.json >wrong.json
+    run -2 dt-sbatch --dt-dry-run --dt-tune=wrong.json train.sh
+    [[ $output == *'wrong.json:1: dt.worker_constraint: no node has the feature "fats"; there are: fast,slow'* ]]
+}
+
+@test "a busy role moves to nodes of another kind, and kinds of nodes are searched" {
+    at_once moves searches
 }
 
 @test "a tuner that is killed while it waits finds what came of it" {

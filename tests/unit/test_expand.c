@@ -468,6 +468,12 @@ static void the_job_as_submitted_is_a_configuration(void **state)
         {"{\"dt\": {\"ps\": [3, 2], \"workers\": [1, 2]}}", "ps=2 workers=2 layout=packed"},
         {"{\"dt\": {\"ps\": [9], \"workers\": [1, 2]}}", "ps=0 workers=4 layout=packed"},
         {"{\"dt\": {\"ps\": [1], \"workers\": [1, 2]}, \"layout\": \"het\"}", "ps=1 workers=3"},
+        {"{\"dt\": {\"ps\": [0, 1], \"workers\": [2, 4], \"ps_constraint\": [\"slow\", \"fast\"]}}",
+         "ps=0 workers=4 ps_constraint=slow layout=packed"},
+        {"{\"dt\": {\"ps\": [1], \"workers\": [2, 4], \"ps_constraint\": [\"slow\", \"fast\"]}}",
+         "ps=1 workers=3 ps_constraint=fast layout=packed"},
+        {"{\"dt\": {\"worker_constraint\": [\"slow\", \"fast\"], \"partition\": [\"main\"]}}",
+         "worker_constraint=fast workers=4"},
         {"{\"dt\": {\"worker_cpus\": [2, 4], \"worker_mem\": [\"1G\"], \"worker_tmp\": [5]}}",
          "worker_cpus=2 worker_mem=1G workers=4"},
         {"{\"hyperparameters\": {\"lr\": {\"low\": 0.1, \"high\": 1, \"default\": 0.5}, \"m\": [1, "
@@ -485,7 +491,8 @@ static void the_job_as_submitted_is_a_configuration(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct dt_spec *spec = spec_of(cases[i].spec);
-        struct dt_job job = job_of(WORDS("ntasks=4", "cpus-per-task=2", "mem-per-cpu=512M"));
+        struct dt_job job =
+            job_of(WORDS("ntasks=4", "cpus-per-task=2", "mem-per-cpu=512M", "constraint=fast"));
         struct dt_space_source source = {spec, &job, NULL};
         const char *why;
         double x[8];
@@ -679,6 +686,274 @@ static void trials_ask_slurm_for_their_shape(void **state)
     assert_int_equal(bad, 0);
 }
 
+/* ---- kinds of nodes ---- */
+
+static void constraints_are_read_as_far_as_that_is_sure(void **state)
+{
+    static const struct {
+        const char *features, *constraint;
+        bool allow;
+        const char *missing;
+    } cases[] = {
+        {"fast,big", "fast", true, NULL},
+        {"fast,big", "slow", false, "slow"},
+        {"fast,big", "fast&big", true, NULL},
+        {"fast,big", "fast&slow", false, "slow"},
+        {"fast,big", "slow|big", true, "slow"},
+        {"fast,big", "slow|odd", false, "slow"},
+        {"fast,big", "fast&(slow|odd)", true, NULL}, /* nobody can tell */
+        {"fast,big", "[slow|odd]", true, NULL},
+        {"fast,big", "slow*2", true, NULL},
+        {"faster", "fast", false, "fast"},
+        {"", "fast", false, "fast"},
+        {NULL, "fast", true, NULL},
+        {"fast", NULL, true, NULL},
+    };
+    static const struct {
+        const char *a, *b, *both;
+    } joined[] = {{"a", "b", "a&b"},    {"a&b", "c", "a&b&c"}, {"a|b", "a|b", "a|b"},
+                  {"a|b", "c", NULL},   {"a", "[b|c]", NULL},  {NULL, "[b|c]", "[b|c]"},
+                  {"a|b", NULL, "a|b"}, {NULL, NULL, NULL},    {"a", "a", "a"}};
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *missing = dt_features_missing(cases[i].features, cases[i].constraint);
+        const char *want = cases[i].missing;
+        if (dt_features_allow(cases[i].features, cases[i].constraint) != cases[i].allow ||
+            !missing != !want || (want && strcmp(missing, want) != 0))
+            fail_msg("case %zu: missing %s", i, missing ? missing : "none");
+        free(missing);
+    }
+    for (size_t i = 0; i < COUNT(joined); i++) {
+        char *both = dt_features_join(joined[i].a, joined[i].b);
+        if (!both != !joined[i].both || (both && strcmp(both, joined[i].both) != 0))
+            fail_msg("join %zu gave %s", i, both ? both : "nothing");
+        free(both);
+    }
+}
+
+/* Two fast and four slow nodes; beside them a partition for short jobs, one of big nodes and one
+ * that is down. */
+static const char kinds_cluster[] =
+    "{\"partition\": \"main\", \"nodes\": [{\"count\": 2, \"cpus\": 8, \"mem\": 8192}, "
+    "{\"count\": 4, \"cpus\": 2, \"mem\": 4096}], \"features\": \"fast,slow,huge,off\", "
+    "\"partitions\": [{\"partition\": \"main\", \"nodes\": "
+    "[{\"count\": 2, \"cpus\": 8, \"mem\": 8192, \"features\": \"fast\"}, "
+    "{\"count\": 4, \"cpus\": 2, \"mem\": 4096, \"features\": \"slow\"}]}, "
+    "{\"partition\": \"short\", \"max_time\": 600, \"nodes\": "
+    "[{\"count\": 2, \"cpus\": 8, \"mem\": 8192, \"features\": \"fast\"}]}, "
+    "{\"partition\": \"large\", \"max_nodes\": 1, \"nodes\": "
+    "[{\"count\": 2, \"cpus\": 64, \"mem\": 65536, \"features\": \"huge,fast\"}]}, "
+    "{\"partition\": \"down\", \"closed\": true, \"nodes\": []}]}";
+
+static void kinds_that_cannot_be_are_excluded(void **state)
+{
+    static const struct {
+        const char *job[4], *dt, *config, *why; /* begins with; NULL: fits */
+    } cases[] = {
+#define BOTH "\"ps\": 1, \"workers\": 2"
+        {{0}, "\"worker_constraint\": \"slow\", \"workers\": 4", "\"worker_cpus\": 2", NULL},
+        {{0},
+         "\"worker_constraint\": \"slow\", \"workers\": 5",
+         "\"worker_cpus\": 2",
+         "workers: more"},
+        {{0},
+         "\"worker_constraint\": \"slow\", \"workers\": 1",
+         "\"worker_cpus\": 3",
+         "workers: more"},
+        {{0}, "\"worker_constraint\": \"fast\", \"workers\": 1", "\"worker_cpus\": 3", NULL},
+        {{0},
+         "\"worker_constraint\": \"huge\", \"workers\": 1",
+         "\"worker_cpus\": 1",
+         "worker_constraint: no node"},
+        {{0}, "\"worker_constraint\": \"[huge]\", \"workers\": 1", "\"worker_cpus\": 1", NULL},
+        {{"nodelist=n1"},
+         "\"worker_constraint\": \"fast\", \"workers\": 1",
+         "\"worker_cpus\": 1",
+         "--nodelist says"},
+        {{0}, "\"partition\": \"large\", \"workers\": 1", "\"worker_cpus\": 64", NULL},
+        {{0}, "\"partition\": \"main\", \"workers\": 1", "\"worker_cpus\": 64", "workers: more"},
+        {{0}, "\"partition\": \"large\", \"workers\": 2", "\"worker_cpus\": 64", "workers: more"},
+        {{"constraint=slow"},
+         "\"partition\": \"large\", \"workers\": 1",
+         "\"worker_cpus\": 1",
+         "worker_constraint: no node"},
+        {{"time=10"}, "\"partition\": \"short\", \"workers\": 1", "\"worker_cpus\": 1", NULL},
+        {{"time=11"},
+         "\"partition\": \"short\", \"workers\": 1",
+         "\"worker_cpus\": 1",
+         "partition: it allows less"},
+        {{0},
+         "\"partition\": \"down\", \"workers\": 1",
+         "\"worker_cpus\": 1",
+         "partition: it is down"},
+        {{0},
+         "\"partition\": \"none\", \"workers\": 1",
+         "\"worker_cpus\": 1",
+         "partition: there is none"},
+        {{0},
+         BOTH ", \"ps_constraint\": \"slow\", \"worker_constraint\": \"fast\"",
+         "\"worker_cpus\": 8, \"layout\": \"het\"",
+         NULL},
+        {{0},
+         BOTH ", \"ps_constraint\": \"fast\", \"worker_constraint\": \"fast\"",
+         "\"worker_cpus\": 8, \"layout\": \"het\"",
+         "layout het:"},
+        {{0},
+         BOTH ", \"ps_constraint\": \"huge\", \"worker_constraint\": \"fast\"",
+         "\"worker_cpus\": 1, \"layout\": \"het\"",
+         "ps_constraint: no node"},
+        {{0},
+         BOTH ", \"ps_constraint\": \"fast\", \"worker_constraint\": \"fast\"",
+         "\"worker_cpus\": 7, \"layout\": \"packed\"",
+         NULL},
+        {{0},
+         BOTH ", \"ps_constraint\": \"slow\", \"worker_constraint\": \"fast\"",
+         "\"worker_cpus\": 1, \"layout\": \"packed\"",
+         "layout packed: both roles share nodes, and none has"},
+        {{0},
+         BOTH ", \"ps_constraint\": \"slow|fast\", \"worker_constraint\": \"fast\"",
+         "\"worker_cpus\": 1, \"layout\": \"packed\"",
+         "layout packed: both roles share nodes, and constraints with |"},
+        {{0},
+         BOTH ", \"ps_constraint\": \"slow|fast\", \"worker_constraint\": \"slow|fast\"",
+         "\"worker_cpus\": 1, \"layout\": \"packed\"",
+         NULL},
+        {{"constraint=slow"},
+         BOTH ", \"worker_constraint\": \"fast\"",
+         "\"worker_cpus\": 1, \"layout\": \"packed\"",
+         "layout packed: both roles share nodes, and none has"},
+        {{"constraint=slow"},
+         BOTH ", \"worker_constraint\": \"fast\"",
+         "\"worker_cpus\": 8, \"layout\": \"het\"",
+         NULL},
+    };
+    struct dt_cluster *c = cluster_of(kinds_cluster);
+    struct json_object *again = dt_cluster_to_json(c);
+    dt_cluster_free(c);
+    c = dt_cluster_from_json(again, NULL); /* as a study that is resumed has it */
+    json_object_put(again);
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dt_job job = job_of(cases[i].job);
+        char *spec =
+            dt_xasprintf("{\"dt\": {%s, \"worker_cpus\": [1, 2, 3, 7, 8, 64]}}", cases[i].dt);
+        char *config = dt_xasprintf("{%s, %s}", cases[i].dt, cases[i].config);
+        struct json_object *json = dt_json_parse(spec, "S.json", NULL);
+        struct dt_spec *parsed = dt_spec_parse(json, spec, "S.json", NULL);
+        struct dt_space_source source = {parsed, &job, NULL};
+        struct json_object *o = dt_json_parse(config, "C.json", NULL);
+        const char *why_layout;
+        struct dt_space *space = dt_space_generate(&source, &why_layout, NULL);
+        struct dt_shape s;
+        double x[8];
+        assert_int_equal(dt_config_from_json(space, o, x, NULL), 0);
+        dt_shape_make(space, x, &job, c, &s);
+        const char *why = dt_shape_why_not(&s, &job, c);
+        if (!why != !cases[i].why || (why && !dt_starts_with(why, cases[i].why)))
+            fail_msg("case %zu: %s", i, why ? why : "fits");
+        dt_space_free(space);
+        json_object_put(o);
+        json_object_put(json);
+        dt_spec_free(parsed);
+        free(spec);
+        free(config);
+        dt_job_free(&job);
+    }
+    dt_cluster_free(c);
+}
+
+static void names_that_exist_nowhere_are_errors(void **state)
+{
+    static const struct {
+        const char *dt, *error;
+    } cases[] = {
+        {"\"worker_constraint\": [\"fast\", \"fats\"]",
+         "S.json:1: dt.worker_constraint: no node has the feature \"fats\"; there are: fast,slow,huge,off"},
+        {"\"ps\": [1], \"ps_constraint\": [\"fast&no\"]",
+         "S.json:1: dt.ps_constraint: no node has the feature \"no\"; there are: fast,slow,huge,off"},
+        {"\"partition\": [\"main\", \"mian\"]",
+         "S.json:1: dt.partition: there is no partition \"mian\"; there are: main, short, large, down"},
+        {"\"worker_constraint\": [\"off\"]",
+         "the search space is empty"}, /* of nodes that are down */
+        {"\"worker_constraint\": [\"fast\", \"off\"]", NULL},
+    };
+    struct dt_cluster *c = cluster_of(kinds_cluster);
+    struct dt_job job = job_of((const char *[]){NULL});
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dt_error e = DT_ERROR_INIT;
+        char *text = dt_xasprintf("{\"dt\": {%s}}", cases[i].dt);
+        struct dt_spec *spec = spec_of(text);
+        struct dt_space_source source = {spec, &job, c};
+        const char *why;
+        struct dt_space *s = dt_space_generate(&source, &why, &e);
+        if (!s != !!cases[i].error || (!s && !strstr(e.text, cases[i].error)))
+            fail_msg("case %zu: %s", i, s ? "no error" : e.text);
+        if (s) {
+            assert_int_equal(s->nexclusions, 1);
+            assert_string_equal(
+                s->exclusions[0].reason,
+                "worker_constraint: no node of the partition that is up has these features");
+        }
+        dt_space_free(s);
+        dt_error_clear(&e);
+        dt_spec_free(spec);
+        free(text);
+    }
+    dt_job_free(&job);
+    dt_cluster_free(c);
+}
+
+static void kinds_take_the_place_of_the_options(void **state)
+{
+    static const char spec[] =
+        "{\"dt\": {\"ps\": [0, 1], \"workers\": [2], \"ps_constraint\": [\"slow\", \"fast\"], "
+        "\"worker_constraint\": [\"fast\", \"huge|fast\"], \"partition\": [\"main\", \"large\"]}}";
+#define CONFIG(ps, sc, wc, p, l)                                                                   \
+    "{\"ps\":" ps ",\"workers\":2,\"ps_constraint\":" sc ",\"worker_constraint\":" wc              \
+    ",\"partition\":" p ",\"layout\":\"" l "\"}"
+    static const struct {
+        const char *words[4], *config, *lines;
+        bool as_submitted;
+    } cases[] = {
+        {{"constraint=old", "partition=main", "qos=high"},
+         CONFIG("1", "\"slow\"", "\"fast\"", "\"large\"", "het"),
+         "qos=high partition=large constraint=slow ntasks=1 cpus-per-task=1 | qos=high partition=large "
+         "constraint=fast ntasks=2 cpus-per-task=1 ",
+         false},
+        {{"constraint=old"},
+         CONFIG("1", "\"slow\"", "null", "null", "het"),
+         "constraint=slow ntasks=1 cpus-per-task=1 | constraint=old ntasks=2 cpus-per-task=1 ",
+         false},
+        {{"constraint=old", "partition=a"},
+         CONFIG("1", "\"slow\"", "\"fast\"", "null", "packed"),
+         "partition=a constraint=\"slow&fast\" nodes=1 ntasks-per-node=1 cpus-per-task=3 ",
+         false},
+        {{NULL},
+         CONFIG("0", "null", "\"huge|fast\"", "\"large\"", "packed"),
+         "partition=large constraint=\"huge|fast\" ntasks=2 cpus-per-task=1 ",
+         false},
+        {{"constraint=old", "partition=a"},
+         CONFIG("0", "\"slow\"", "null", "null", "packed"),
+         "constraint=old partition=a ntasks=2 cpus-per-task=1 ",
+         false},
+        {{"constraint=fast", "ntasks=2"},
+         CONFIG("0", "null", "\"fast\"", "null", "packed"),
+         "constraint=fast ntasks=2 ",
+         true},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *lines =
+            directives(cases[i].words, spec, cases[i].config, NULL, cases[i].as_submitted);
+        char *expected = dt_xasprintf("%s%s", OWN, cases[i].lines);
+        if (strcmp(lines, expected) != 0)
+            fail_msg("case %zu gave\n  %s\nexpected\n  %s\n", i, lines, expected);
+        free(lines);
+        free(expected);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -695,6 +970,10 @@ int main(void)
         cmocka_unit_test(the_job_as_submitted_is_a_configuration),
         cmocka_unit_test(candidates_come_from_a_file),
         cmocka_unit_test(trials_ask_slurm_for_their_shape),
+        cmocka_unit_test(constraints_are_read_as_far_as_that_is_sure),
+        cmocka_unit_test(kinds_that_cannot_be_are_excluded),
+        cmocka_unit_test(names_that_exist_nowhere_are_errors),
+        cmocka_unit_test(kinds_take_the_place_of_the_options),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -329,6 +329,167 @@ static void saving_goes_to_the_least_that_keeps_the_speed(void **state)
     way_free(&w);
 }
 
+/* ---- other nodes ---- */
+
+static const char nodes[] =
+    "{\"partition\": \"main\", \"backfill\": true, \"nodes\": [{\"count\": 8, \"cpus\": 8, \"mem\": 4096}, "
+    "{\"count\": 4, \"cpus\": 2, \"mem\": 4096}], "
+    "\"features\": \"slow,mid,fast,wide,gpu,big\", \"partitions\": [{\"partition\": \"main\", \"nodes\": ["
+    "{\"count\": 2, \"cpus\": 8, \"mem\": 4096, \"features\": \"fast\"}, "
+    "{\"count\": 2, \"cpus\": 3, \"mem\": 4096, \"features\": \"mid\"}, "
+    "{\"count\": 4, \"cpus\": 2, \"mem\": 4096, \"features\": \"slow\"}, "
+    "{\"count\": 2, \"cpus\": 2, \"mem\": 4096, \"gpus\": 4, \"features\": \"gpu\"}, "
+    "{\"count\": 2, \"cpus\": 2, \"mem\": 16384, \"features\": \"big\"}]}, "
+    "{\"partition\": \"large\", \"nodes\": [{\"count\": 4, \"cpus\": 64, \"mem\": 4096, "
+    "\"features\": \"wide\"}]}]}";
+
+struct roles {
+    double ps_cpu, ps_mem, ps_gpu, worker_cpu;
+};
+
+/* What a trial on `config`, at 1 s a step, is to go on with; `before` is what it was on at first, at
+ * `pace` seconds a step, or NULL. Caller frees. */
+static char *move_of(const char *dt, const char *options, const char *before, double pace,
+                     const char *config, struct roles r, double restart)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    char *text = dt_xasprintf("{\"dt\": {%s}, \"layout\": \"%s\"}", dt,
+                              strstr(options, "packed") ? "packed" : "het");
+    struct json_object *json = dt_json_parse(text, "SPEC", &e),
+                       *cluster_json = dt_json_parse(nodes, "C", &e);
+    struct dt_spec *spec = dt_spec_parse(json, NULL, "SPEC", &e);
+    struct dt_cluster *cluster = dt_cluster_from_json(cluster_json, &e);
+    struct dt_job job = {.tasks = 3, .cpus = 1};
+    struct dt_space_source source = {spec, &job, cluster};
+    const char *why;
+    struct dt_space *s = spec ? dt_space_generate(&source, &why, &e) : NULL;
+    if (!s)
+        fail_msg("%s", e.text);
+    double x[2][8];
+    const char *configs[] = {before ? before : config, config};
+    for (size_t i = 0; i < 2; i++) {
+        struct json_object *o = dt_json_parse(configs[i], "C", &e);
+        if (!o || dt_config_from_json(s, o, x[i], &e) < 0)
+            fail_msg("%s", e.text);
+        json_object_put(o);
+    }
+    struct dt_usage u = dt_usage_unknown(0);
+    struct dt_role_usages usage = {0};
+    u.mean[DT_RESOURCE_CPU] = u.max[DT_RESOURCE_CPU] = r.ps_cpu;
+    u.mean[DT_RESOURCE_MEM] = u.max[DT_RESOURCE_MEM] = r.ps_mem;
+    u.mean[DT_RESOURCE_GPU] = u.max[DT_RESOURCE_GPU] = r.ps_gpu;
+    for (size_t i = 0; i < 3; i++)
+        dt_role_usages_add(&usage, "ps", 1, &u);
+    use(&usage, "worker", 3, r.worker_cpu, 0.1);
+    struct dt_stretch v[] = {{x[0], pace, 0.9, 0.5}, {x[1], 1, 0.9, 0.5}};
+    struct dt_running t = {.usage = &usage,
+                           .stretches = before ? v : v + 1,
+                           .n = before ? 2 : 1,
+                           .remaining = 1000,
+                           .left = 3};
+    struct dt_allocator a = DT_ALLOCATOR_INIT;
+    struct dt_wish got;
+    a.rule = strstr(options, "model") ? DT_ALLOCATE_MODEL : DT_ALLOCATE_THRESHOLDS;
+    a.restart_s = restart;
+    a.cluster = strstr(options, "unknown") ? NULL : cluster;
+    a.constraint = strstr(options, "slow") ? "slow" : NULL;
+    a.mem_given = strstr(options, "mem") != NULL;
+    dt_allocate(&a, s, &t, 1, &got);
+    char *to = got.x ? dt_config_text(s, got.x) : NULL,
+         *answer = to ? dt_xasprintf("%s: %s", to, got.why) : dt_xstrdup("stay");
+    free(to);
+    dt_wish_free(&got);
+    dt_role_usages_free(&usage);
+    dt_space_free(s);
+    dt_cluster_free(cluster);
+    dt_spec_free(spec);
+    json_object_put(cluster_json);
+    json_object_put(json);
+    free(text);
+    return answer;
+}
+
+static void a_role_moves_to_nodes_with_more(void **state)
+{
+#define FIXED "\"ps\": [1], \"workers\": [2]"
+#define AT(more) "{\"ps\": 1, \"workers\": 2, " more ", \"layout\": \"het\"}"
+#define PACKED_AT(more) "{\"ps\": 1, \"workers\": 2, " more "}"
+    static const char ps[] = FIXED ", \"ps_constraint\": [\"slow\", \"mid\", \"fast\", \"gpu\", \"big\"]";
+    static const char packed[] = FIXED ", \"ps_constraint\": [\"slow\", \"fast\"], \"worker_constraint\": [\"slow\", \"fast\"]";
+    static const char cpus[] = FIXED ", \"ps_constraint\": [\"slow\", \"fast\"], \"ps_cpus\": [1, 2, 4, 8]";
+    static const char partition[] = FIXED ", \"partition\": [\"main\", \"large\"]";
+    static const char mem[] = FIXED ", \"ps_constraint\": [\"slow\", \"big\"], \"ps_mem\": [\"1G\", \"4G\", \"8G\"]";
+    static const char workers[] = FIXED ", \"worker_constraint\": [\"slow\", \"fast\"]";
+    const struct roles busy = {0.97, 0.1, NAN, 0.4}, busy_gpu = {0.2, 0.1, 0.95, 0.4},
+                       full = {0.5, 0.95, NAN, 0.4}, busy_worker = {0.1, 0.1, NAN, 0.96};
+    const struct {
+        const char *dt, *options, *before;
+        double pace;
+        const char *config;
+        struct roles roles;
+        double restart;
+        const char *expected;
+    } cases[] = {
+        /* the kind nearest to twice as much; the rest is named */
+        {ps, "", NULL, 0, AT("\"ps_constraint\": \"slow\""), busy, 0,
+         "ps=1 workers=2 ps_constraint=mid layout=het: ps: CPU 97 % over 3 samples, moves from slow "
+         "(2 CPUs a node) to mid (3 CPUs a node); not fast (8 CPUs a node), gpu (2 CPUs a node), big "
+         "(2 CPUs a node): may save 200 s of the 1000 s left, a restart costs 0 s"},
+        {ps, "model", NULL, 0, AT("\"ps_constraint\": \"slow\""), busy, 0,
+         "ps=1 workers=2 ps_constraint=mid"},
+        {ps, "", NULL, 0, AT("\"ps_constraint\": \"slow\""), busy, 201, "stay"},
+        {ps, "unknown", NULL, 0, AT("\"ps_constraint\": \"slow\""), busy, 0, "stay"},
+        {ps, "", NULL, 0, AT("\"ps_constraint\": \"fast\""), busy, 0, "stay"},
+        /* again where it was faster, not where it was not */
+        {ps, "", AT("\"ps_constraint\": \"slow\""), 2, AT("\"ps_constraint\": \"mid\""), busy, 0,
+         "ps=1 workers=2 ps_constraint=fast"},
+        {ps, "", AT("\"ps_constraint\": \"slow\""), 1, AT("\"ps_constraint\": \"mid\""), busy, 0, "stay"},
+        {ps, "", AT("\"ps_constraint\": \"slow\""), 0.5, AT("\"ps_constraint\": \"mid\""), busy, 0,
+         "ps=1 workers=2 ps_constraint=slow layout=het: 1 s a step here, 0.5 s there"},
+        /* what the script leaves open, and what it says */
+        {ps, "", NULL, 0, AT("\"ps_constraint\": null"), busy, 0, "ps=1 workers=2 ps_constraint=fast layout=het: "
+         "ps: CPU 97 % over 3 samples, moves from any (2 to 8 CPUs a node) to fast (8 CPUs a node)"},
+        {ps, "slow", NULL, 0, AT("\"ps_constraint\": null"), busy, 0, "ps=1 workers=2 ps_constraint=mid layout=het: "
+         "ps: CPU 97 % over 3 samples, moves from slow (2 CPUs a node) to mid (3 CPUs a node)"},
+        /* by what it is short of */
+        {ps, "", NULL, 0, AT("\"ps_constraint\": \"slow\""), busy_gpu, 0,
+         "ps=1 workers=2 ps_constraint=gpu layout=het: ps: GPU 95 % over 3 samples, moves from slow (0 GPUs a node) to gpu (4 GPUs a node)"},
+        {ps, "", NULL, 0, AT("\"ps_constraint\": \"slow\""), full, 0,
+         "ps=1 workers=2 ps_constraint=big layout=het: ps: memory 95 % over 3 samples, moves from slow (4096 MiB a node) to big (16384 MiB a node)"},
+        {ps, "mem", NULL, 0, AT("\"ps_constraint\": \"slow\""), full, 0, "stay"},
+        {mem, "mem", NULL, 0, AT("\"ps_constraint\": \"slow\", \"ps_mem\": \"1G\""), full, 0,
+         "ps=1 workers=2 ps_constraint=slow ps_mem=4G"},
+        {mem, "mem", NULL, 0, AT("\"ps_constraint\": \"slow\", \"ps_mem\": \"4G\""), full, 0,
+         "ps=1 workers=2 ps_constraint=big ps_mem=8G"},
+        /* more CPUs first, then more CPUs than the nodes have */
+        {cpus, "", NULL, 0, AT("\"ps_constraint\": \"slow\", \"ps_cpus\": 1"), busy, 0,
+         "ps=1 workers=2 ps_constraint=slow ps_cpus=2"},
+        {cpus, "", NULL, 0, AT("\"ps_constraint\": \"slow\", \"ps_cpus\": 2"), busy, 0,
+         "ps=1 workers=2 ps_constraint=fast ps_cpus=4"},
+        /* both where they share nodes */
+        {packed, "packed", NULL, 0, PACKED_AT("\"ps_constraint\": \"slow\", \"worker_constraint\": \"slow\""), busy, 0,
+         "ps=1 workers=2 ps_constraint=fast worker_constraint=fast: ps: CPU 97 %"},
+        {packed, "", NULL, 0, AT("\"ps_constraint\": \"slow\", \"worker_constraint\": \"slow\""), busy, 0,
+         "ps=1 workers=2 ps_constraint=fast worker_constraint=slow"},
+        {workers, "", NULL, 0, AT("\"worker_constraint\": \"slow\""), busy_worker, 0,
+         "ps=1 workers=2 worker_constraint=fast layout=het: worker: CPU 96 % over 3 samples, moves from slow (2 CPUs a node) to fast"},
+        {partition, "", NULL, 0, AT("\"partition\": \"main\""), busy, 0,
+         "ps=1 workers=2 partition=large layout=het: ps: CPU 97 % over 3 samples, moves from partition main (2 to 8 CPUs a node) to partition large (64 CPUs a node)"},
+    };
+    size_t bad = 0;
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *got = move_of(cases[i].dt, cases[i].options, cases[i].before, cases[i].pace,
+                            cases[i].config, cases[i].roles, cases[i].restart);
+        if (strncmp(got, cases[i].expected, strlen(cases[i].expected)) != 0) {
+            print_error("case %zu gave\n  %s\nexpected\n  %s\n", i, got, cases[i].expected);
+            bad++;
+        }
+        free(got);
+    }
+    assert_int_equal(bad, 0);
+}
+
 /* ---- a trial's way over several runs ---- */
 
 struct fixture {
@@ -786,6 +947,7 @@ int main(void)
         cmocka_unit_test(the_model_moves_where_the_gain_pays),
         cmocka_unit_test(what_other_trials_saw_counts),
         cmocka_unit_test(saving_goes_to_the_least_that_keeps_the_speed),
+        cmocka_unit_test(a_role_moves_to_nodes_with_more),
         cmocka_unit_test(a_trial_goes_on_in_another_shape),
         cmocka_unit_test(a_checkpoint_without_an_end_is_ended),
         cmocka_unit_test(who_does_not_hear_goes_on),
