@@ -325,7 +325,8 @@ double dt_trial_worth(const struct dt_study *s, const struct dt_trial *t, const 
 /* Seconds that the trial would have taken in the shape of its last run: where that was the whole, as it was measured,
  * else by its steady speed. NaN: not known. */
 double dt_trial_time(const struct dt_study *s, const struct dt_trial *t);
-/* What a part of a trial teaches that is not what its trial is known for, o->x borrowed from it. False: nothing. */
+/* What a part of a trial teaches, o->x borrowed from it; status void: nothing but its pace, if any. False: it is in the
+ * configuration that its trial is known for. */
 bool dt_trial_observe_part(const struct dt_study *s, const struct dt_trial *t, const struct dt_part *p,
                            struct dt_observation *o);
 void dt_trial_free_moves(struct dt_trial *t);
