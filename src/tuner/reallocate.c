@@ -73,6 +73,12 @@ void dt_trial_keep_part(const struct dt_study *s, struct dt_trial *t, bool moved
                         .run_s = t->run_s,
                         .checkpoint_s = t->move.x ? t->t_ended - t->move.t_asked : NAN};
     memcpy(p.x, t->x, s->space->n * sizeof(double));
+    const struct dt_metric *o = s->spec->metric ? dt_trial_metric(t, s->spec->metric) : NULL;
+    if (o && o->series.n) {
+        p.ncurve = o->series.n;
+        p.curve = dt_xcalloc(p.ncurve, sizeof(*p.curve));
+        memcpy(p.curve, o->series.v, p.ncurve * sizeof(*p.curve));
+    }
     t->parts = dt_xrealloc(t->parts, t->nparts + 1, sizeof(*t->parts));
     t->parts[t->nparts++] = p;
 }
@@ -93,8 +99,8 @@ bool dt_trial_resumed(const struct dt_study *s, const struct dt_trial *t)
 
 /* ---- what the work is worth ---- */
 
-/* Steps of a trial's whole work, as those at the same fidelity that ended well have done it: all, or
- * `alike` the ones with the same hyperparameters. NaN where there are none. */
+/* Steps of a trial's whole work, as those at the same fidelity that ended well have done it: all,
+ * or `alike` the ones with the same hyperparameters. NaN where there are none. */
 static double whole_work(const struct dt_study *s, const struct dt_trial *of, bool alike)
 {
     double most = NAN;
@@ -418,7 +424,9 @@ void dt_study_move_failed(struct dt_study *s, const struct dt_trial *t)
 void dt_trial_free_moves(struct dt_trial *t)
 {
     forget_move(t);
-    for (size_t i = 0; i < t->nparts; i++)
+    for (size_t i = 0; i < t->nparts; i++) {
         free(t->parts[i].x);
+        free(t->parts[i].curve);
+    }
     free(t->parts);
 }

@@ -136,6 +136,8 @@ struct dt_part {
     double ps, worker; /* how busy its servers and workers were, 0 to 1; NaN: not known */
     double billing, wait_s, run_s;
     double checkpoint_s; /* from asking for a checkpoint to the end of the run; NaN where it was not asked */
+    struct dt_point *curve; /* owned; what it reported of the metric that is the objective */
+    size_t ncurve;
 };
 
 /* A re-allocation under way. */

@@ -777,6 +777,44 @@ static void a_target_is_the_end(void **state)
     done(&f);
 }
 
+/* A trial that goes on at step 60 is not as good at step 20 as others that are only there. */
+static void rungs_below_are_what_they_were(void **state)
+{
+    const char *more = ON ", \"objective\": {\"metric\": \"loss\", \"goal\": \"minimize\"}";
+    struct fixture f = study(more);
+    char *why = NULL;
+    (void)state;
+    f.spec->pruner.rule = DT_PRUNE_MEDIAN;
+    f.spec->pruner.startup = 1;
+    f.spec->pruner.min_step = f.spec->pruner.max_step = 20;
+    moves(&f, "\"workers\": 1, \"ps_mem\": 1024");
+    metric(&f, "loss", 5); /* the 1st to be reported */
+    for (int i = 0; i < 20; i++)
+        metric(&f, "loss", 5);
+    ended(&f, DT_CAUSE_EXIT, 143, 104);
+    apply(&f, event(DT_EVENT_SUBMITTED, 1));
+    runs(&f, 110, 200, 1);
+    struct dt_event ev = event(DT_EVENT_METRIC, 1);
+    ev.text = dt_xstrdup("loss");
+    ev.step = 60;
+    ev.value = 1;
+    apply(&f, ev);
+    ended(&f, DT_CAUSE_OK, 0, 95);
+    ev = event(DT_EVENT_CREATED, 2);
+    ev.config = dt_config_to_json(f.space, trial(&f)->x);
+    ev.text = dt_xstrdup("");
+    apply(&f, ev);
+    apply(&f, event(DT_EVENT_SUBMITTED, 2));
+    apply(&f, event(DT_EVENT_STARTED, 2));
+    ev = event(DT_EVENT_METRIC, 2);
+    ev.text = dt_xstrdup("loss");
+    ev.step = 20;
+    ev.value = 4;
+    apply(&f, ev);
+    assert_int_equal(dt_study_hopeless(f.s, &why), 0);
+    done(&f);
+}
+
 /* It may have been stopped when its work was done, before it could say so. */
 static void who_finds_all_done_has_not_failed(void **state)
 {
@@ -901,6 +939,7 @@ int main(void)
         cmocka_unit_test(cheap_work_is_not_the_whole),
         cmocka_unit_test(all_runs_of_cheap_trials_are_told),
         cmocka_unit_test(a_target_is_the_end),
+        cmocka_unit_test(rungs_below_are_what_they_were),
         cmocka_unit_test(who_finds_all_done_has_not_failed),
         cmocka_unit_test(a_corrupt_checkpoint_teaches_nothing),
         cmocka_unit_test(a_study_that_ends_does_not_wait_for_checkpoints),
