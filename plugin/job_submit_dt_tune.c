@@ -23,7 +23,9 @@ const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 #define STUDY_MEMORY "\"mem_mib\":"
 #define STUDY_TIME ",\"time_min\":"
 
-/* The tuner gets a word this long before its time is up, to end its trials and write its report. */
+/* The tuner gets a word this long before its time is up, to end its trials and write its report.
+ * With layout steps it looks at the time itself: Slurm's word, up to a minute too early, would cut
+ * the study off before its own end. */
 #define WARN_SECONDS 60
 
 /* The few facts of a study that concern slurmctld. They stand at its start, in this order, so that
@@ -198,7 +200,7 @@ static void set_time_and_warning(job_desc_msg_t *job, const struct study *s)
         job->time_limit = s->time_min;
         job->time_min = NO_VAL;
     }
-    if (job->warn_signal == 0) {
+    if (job->warn_signal == 0 && !s->steps) {
         job->warn_signal = SIGTERM;
         job->warn_time = WARN_SECONDS;
         job->warn_flags = KILL_JOB_BATCH;

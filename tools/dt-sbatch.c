@@ -67,7 +67,8 @@ static void add_tuner_options(struct dt_strv *argv, const struct dt_setup *s)
     dt_strv_add(argv, "--cpus-per-task=1");
 }
 
-/* With layout steps the tuning job is the user's, as large as they ask for. */
+/* With layout steps the tuning job is the user's, as large as they ask for, and the tuner knows when
+ * its time is up. */
 static void add_all_options(struct dt_strv *argv, const struct dt_setup *s)
 {
     const struct dt_submission *sub = s->submission;
@@ -77,8 +78,6 @@ static void add_all_options(struct dt_strv *argv, const struct dt_setup *s)
         if (!ours && !is_told(o) && dt_submission_get(sub, o->name) == o)
             add_option(argv, o);
     }
-    if (!dt_submission_get(sub, "signal"))
-        dt_strv_add(argv, "--signal=B:TERM@60");
     dt_strv_addf(argv, "--job-name=%s", s->job.name);
     if (!dt_submission_get(sub, "ignore-pbs"))
         dt_strv_add(argv, "--ignore-pbs");

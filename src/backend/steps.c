@@ -151,12 +151,13 @@ static double shortest(const struct dt_study *s)
     return least;
 }
 
-/* How long a run takes is not known, but one that is faster than all others is not to be hoped for.
- */
-static bool too_late(const struct steps *b, const struct dt_study *s, struct dt_event *ev)
+/* How long a run takes is not known, but one that is faster than all others is not to be hoped for;
+ * unless it goes on with what another run has left. */
+static bool too_late(const struct steps *b, const struct dt_study *s, const struct dt_trial *t,
+                     struct dt_event *ev)
 {
     double left = dt_allocation_closes(&b->a) - ev->t, least = shortest(s);
-    if (!(isfinite(least) && least > left))
+    if (t->parent || t->nparts || !(isfinite(least) && least > left))
         return false;
     char *time = dt_format_duration(fmax(left, 0)), *took = dt_format_duration(least);
     ev->kind = DT_EVENT_DEFERRED;
@@ -195,7 +196,7 @@ static int submit(void *arg, const struct dt_study *s, const struct dt_trial *t,
     ev->run = t->run;
     ev->job = b->a.job;
     dt_shape_make_steps(s->space, t->x, b->c.job, &shape);
-    if (too_late(b, s, ev))
+    if (too_late(b, s, t, ev))
         return 0;
     if (!dt_shape_place(&shape, &b->a.books, &r.where)) {
         no_place(b, ev);

@@ -68,7 +68,7 @@ void dt_optimizer_free(struct dt_optimizer *o)
 bool dt_context_tried(const struct dt_context *ctx, const double *x)
 {
     for (size_t i = 0; i < ctx->nobs; i++)
-        if (!ctx->obs[i].part && dt_config_equal(ctx->obs[i].x, x, ctx->space->n))
+        if (dt_config_equal(ctx->obs[i].x, x, ctx->space->n))
             return true;
     return false;
 }

@@ -27,7 +27,8 @@ struct dt_observation {
     size_t again;    /* measures a configuration again: 1 + the index of its first observation; 0: it does not */
     double margin;   /* of its quality; means something where the context has a quality; NaN: not known */
     bool part;       /* of a run that changed its configuration: it teaches, but the configuration was not tried as a
-                        whole, so it is not recommended and may still be tried; these stand behind all others */
+                        whole, so it is not recommended; nor is it tried again, for the next trial would leave it,
+                        too; these stand behind all others */
 };
 
 /* What an earlier study observed. */

@@ -83,7 +83,6 @@ static void add_parts(const struct dt_study *s, const struct dt_trial *t, struct
         json_object_object_add(o, "config", dt_config_to_json(s->space, part.x));
         add_number(o, "value", part.value);
         add_string(o, "status", dt_status_names[part.status]);
-        add_number(o, "duration_s", t->parts[i].run_s);
         json_object_array_add(list, o);
     }
 }

@@ -358,8 +358,9 @@ static void print_gain(FILE *f, const struct dt_study *s)
     if (isnan(before)) {
         fprintf(f, "gain: unknown, the job as submitted %s\n",
                  !s->submitted                               ? "is not among what was searched"
-                 : base && base->status == DT_STATUS_PRUNED ? "was stopped early"
-                                                            : "did not end well");
+                 : !base                              ? "was re-allocated"
+                 : base->status == DT_STATUS_PRUNED ? "was stopped early"
+                                                    : "did not end well");
         return;
     }
     char *from = value_text(s, before), *to = value_text(s, now);

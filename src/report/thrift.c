@@ -21,9 +21,9 @@ static double *full_costs(const struct dt_study *s, bool by_nodes)
 {
     struct dt_observation *o;
     struct dt_context ctx = dt_study_context(s, &o);
-    double *cost = dt_xcalloc(s->n + 1, sizeof(double));
+    double *cost = dt_xcalloc(ctx.nobs + 1, sizeof(double)); /* parts of trials, too */
     for (size_t i = 0; i < s->n; i++) {
-        double took = s->trials[i].run_s * (by_nodes ? s->trials[i].nodes : 1);
+        double took = dt_trial_time(s, &s->trials[i]) * (by_nodes ? s->trials[i].nodes : 1);
         o[i].cost = isfinite(took) ? took : 0;
     }
     dt_context_full_costs(&ctx, cost);
@@ -42,8 +42,8 @@ struct dt_thrift dt_report_thrift(const struct dt_study *s)
         if (t->state != DT_TRIAL_ENDED || dt_space_is_full(s->space, t->x))
             continue;
         r.trials++;
-        r.run_s += isfinite(t->run_s) ? t->run_s : 0;
-        r.node_s += isfinite(t->run_s * t->nodes) ? t->run_s * t->nodes : 0;
+        r.run_s += t->earlier.run_s + (isfinite(t->run_s) ? t->run_s : 0);
+        r.node_s += t->earlier.node_s + (isfinite(t->run_s * t->nodes) ? t->run_s * t->nodes : 0);
         if (!stands_for_spared(s, t))
             continue;
         r.spared++;

@@ -112,7 +112,7 @@ static void tell_ended(struct dt_serve *v, const struct dt_study *s, const struc
     if (t->text)
         add_string(o, "text", t->text);
     add_number(o, "value", t->value);
-    add_number(o, "duration_s", t->run_s);
+    add_number(o, "duration_s", dt_trial_time(s, t));
     for (size_t i = 0; i < t->nmetrics; i++)
         add_number(metrics, t->metrics[i].name, t->metrics[i].last);
     json_object_object_add(o, "metrics", metrics);

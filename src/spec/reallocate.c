@@ -29,6 +29,7 @@ static int parse_keys(struct dt_reallocate *r, const struct dt_place *p, struct 
                                        "low_samples", "max_per_trial", "cooldown_s", "work"};
     struct dt_place q = dt_spec_under(p, "rule");
     struct dt_allocator *a = &r->allocator;
+    char *rule = NULL;
     double high = 100 * a->high, low = 100 * a->low;
     if (dt_spec_check_keys(p, o, keys, COUNT(keys), e) < 0 ||
         dt_spec_get_number(p, o, "high", "a number of per cent", &high, e) < 0 ||
@@ -38,7 +39,11 @@ static int parse_keys(struct dt_reallocate *r, const struct dt_place *p, struct 
         dt_spec_get_size(p, o, "max_per_trial", 1, &r->most, e) < 0 ||
         dt_spec_get_number(p, o, "cooldown_s", "a number of seconds", &r->cooldown, e) < 0 ||
         dt_spec_get_number(p, o, "work", "a number of steps", &r->work, e) < 0 ||
-        parse_rule(a, &q, dt_json_str(o, "rule", "model"), e) < 0)
+        dt_spec_get_string(p, o, "rule", &rule, e) < 0)
+        return -1;
+    int known = parse_rule(a, &q, rule ? rule : "model", e);
+    free(rule);
+    if (known < 0)
         return -1;
     if (!(low >= 0 && low < high && high <= 100))
         return dt_spec_fail(p, e,

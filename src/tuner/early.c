@@ -3,23 +3,37 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The points of the objective's metric whose step is larger than all before; none of a trial at a
- * lower fidelity, which is no measure for others. Caller frees `step`, which holds all. */
+/* Adds the points of one run whose step is larger than all before; what an earlier run reported
+ * from where this one begins is gone. Returns how many there are then. */
+static size_t add_run(double *step, size_t room, size_t n, const struct dt_point *v, size_t nv)
+{
+    while (nv && n && step[n - 1] >= v[0].step)
+        n--;
+    for (size_t i = 0; i < nv; i++) {
+        if (!isfinite(v[i].value) || (n > 0 && v[i].step <= step[n - 1]))
+            continue;
+        step[n] = v[i].step;
+        step[room + n] = v[i].value;
+        step[2 * room + n++] = v[i].t;
+    }
+    return n;
+}
+
+/* The course of the objective's metric over all runs of a trial; nothing of one at a lower
+ * fidelity, which is no measure for others. Caller frees `step`, which holds all. */
 static struct dt_curve curve_of(const struct dt_study *s, const struct dt_trial *t)
 {
     const struct dt_metric *m = dt_trial_metric(t, s->spec->metric);
-    size_t room = m && dt_space_is_full(s->space, t->x) ? m->series.n : 0, n = 0;
-    double *step = dt_xcalloc(3 * room + 1, sizeof(double)), *value = step + room,
-           *time = value + room;
-    for (size_t i = 0; i < room; i++) {
-        const struct dt_point *p = &m->series.v[i];
-        if (!isfinite(p->value) || (n > 0 && p->step <= step[n - 1]))
-            continue;
-        step[n] = p->step;
-        value[n] = p->value;
-        time[n++] = p->t;
-    }
-    return (struct dt_curve){step, value, time, n};
+    size_t room = m ? m->series.n : 0, n = 0;
+    for (size_t i = 0; i < t->nparts; i++)
+        room += t->parts[i].ncurve;
+    double *step = dt_xcalloc(3 * room + 1, sizeof(double));
+    bool full = dt_space_is_full(s->space, t->x);
+    for (size_t i = 0; i < t->nparts && full; i++)
+        n = add_run(step, room, n, t->parts[i].curve, t->parts[i].ncurve);
+    if (m && full)
+        n = add_run(step, room, n, m->series.v, m->series.n);
+    return (struct dt_curve){step, step + room, step + 2 * room, n};
 }
 
 /* What is measured again is measured to its end, and so is what is cheap. */

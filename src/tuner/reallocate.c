@@ -73,6 +73,12 @@ void dt_trial_keep_part(const struct dt_study *s, struct dt_trial *t, bool moved
                         .run_s = t->run_s,
                         .checkpoint_s = t->move.x ? t->t_ended - t->move.t_asked : NAN};
     memcpy(p.x, t->x, s->space->n * sizeof(double));
+    const struct dt_metric *o = s->spec->metric ? dt_trial_metric(t, s->spec->metric) : NULL;
+    if (o && o->series.n) {
+        p.ncurve = o->series.n;
+        p.curve = dt_xcalloc(p.ncurve, sizeof(*p.curve));
+        memcpy(p.curve, o->series.v, p.ncurve * sizeof(*p.curve));
+    }
     t->parts = dt_xrealloc(t->parts, t->nparts + 1, sizeof(*t->parts));
     t->parts[t->nparts++] = p;
 }
@@ -93,27 +99,31 @@ bool dt_trial_resumed(const struct dt_study *s, const struct dt_trial *t)
 
 /* ---- what the work is worth ---- */
 
-/* Steps of the whole work, as the trials that ended well have done it: those with the same
- * hyperparameters as `like`, or all (NULL). NaN where there are none. */
-static double whole_work(const struct dt_study *s, const struct dt_trial *like)
+/* Steps of a trial's whole work, as those at the same fidelity that ended well have done it: all,
+ * or `alike` the ones with the same hyperparameters. NaN where there are none. */
+static double whole_work(const struct dt_study *s, const struct dt_trial *of, bool alike)
 {
     double most = NAN;
-    if (s->spec->reallocate.work > 0)
+    int f = dt_space_fidelity(s->space);
+    if (s->spec->reallocate.work > 0 && dt_space_is_full(s->space, of->x))
         return s->spec->reallocate.work;
     for (size_t i = 0; i < s->n; i++) {
         const struct dt_trial *t = &s->trials[i];
         const struct dt_metric *m = dt_trial_progress(s, t);
-        bool same = !like || dt_config_same_hyper(s->space, t->x, like->x);
+        bool same = alike ? dt_config_same_hyper(s->space, t->x, of->x)
+                          : f < 0 || dt_config_equal(t->x + f, of->x + f, 1);
         if (m && same && t->status == DT_STATUS_OK)
             most = fmax(most, m->last);
     }
     return most;
 }
 
-/* Seconds from the last report to the end of the trial. */
+/* Seconds from the last report to the end of the trial, or to the target, which is before it. */
 static double rest_of(const struct dt_trial *t, const struct dt_metric *m)
 {
     double rest = t->run_s - (m->last_t - t->t_started);
+    if (!isnan(t->t_target))
+        return t->t_target - m->last_t;
     return isfinite(rest) ? fmax(rest, 0) : 0;
 }
 
@@ -124,7 +134,7 @@ static double whole_time(const struct dt_study *s, const struct dt_trial *t, dou
     const struct dt_metric *m = dt_trial_progress(s, t);
     const struct dt_part *first = &t->parts[0];
     bool ended = t->cause == DT_CAUSE_OK || t->cause == DT_CAUSE_TARGET;
-    double work = ended && m ? m->last : whole_work(s, t);
+    double work = ended && m ? m->last : whole_work(s, t, true);
     return first->before + pace * (work - first->from) + (ended && m ? rest_of(t, m) : 0);
 }
 
@@ -212,7 +222,7 @@ static struct dt_stretch present_stretch(const struct dt_study *s, const struct 
 static double remaining(const struct dt_study *s, const struct dt_trial *t)
 {
     const struct dt_metric *m = dt_trial_progress(s, t);
-    double work = whole_work(s, NULL);
+    double work = whole_work(s, t, false);
     if (!m)
         return NAN;
     return isnan(work) ? m->last : fmax(work - m->last, 0);
@@ -366,7 +376,7 @@ int dt_study_apply_move(struct dt_study *s, struct dt_trial *t, const struct dt_
 static bool work_is_done(const struct dt_study *s, const struct dt_trial *t)
 {
     const struct dt_metric *m = dt_trial_progress(s, t);
-    double work = whole_work(s, t);
+    double work = whole_work(s, t, true);
     return m && isfinite(work) && m->last >= work * (1 - 1e-6);
 }
 
@@ -417,7 +427,9 @@ void dt_study_move_failed(struct dt_study *s, const struct dt_trial *t)
 void dt_trial_free_moves(struct dt_trial *t)
 {
     forget_move(t);
-    for (size_t i = 0; i < t->nparts; i++)
+    for (size_t i = 0; i < t->nparts; i++) {
         free(t->parts[i].x);
+        free(t->parts[i].curve);
+    }
     free(t->parts);
 }

@@ -201,6 +201,9 @@ static enum dt_status status_of(const struct dt_study *s, const struct dt_trial 
     case DT_CAUSE_EXIT: /* of one that was to go on from a checkpoint nobody knows whether it could
                          */
         return dt_trial_resumed(s, t) ? DT_STATUS_VOID : DT_STATUS_FAILED;
+    case DT_CAUSE_NO_METRIC: /* one that goes on may have found all its work done */
+        return dt_trial_resumed(s, t) || (t->parent && !t->alone) ? DT_STATUS_VOID
+                                                                  : DT_STATUS_FAILED;
     case DT_CAUSE_TIME_LIMIT: /* it takes at least so long */
         if (by_speed(s, t))
             return DT_STATUS_VOID;
@@ -552,7 +555,7 @@ bool dt_trial_observe_part(const struct dt_study *s, const struct dt_trial *t,
                                  .pace = isfinite(p->pace) ? p->pace : 0,
                                  .margin = NAN,
                                  .part = true};
-    return !dt_config_equal(p->x, t->x, s->space->n) && (isfinite(value) || o->pace > 0);
+    return !dt_config_equal(p->x, t->x, s->space->n);
 }
 
 struct dt_context dt_study_context(const struct dt_study *s, struct dt_observation **obs)

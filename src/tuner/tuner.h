@@ -136,6 +136,8 @@ struct dt_part {
     double ps, worker; /* how busy its servers and workers were, 0 to 1; NaN: not known */
     double billing, wait_s, run_s;
     double checkpoint_s; /* from asking for a checkpoint to the end of the run; NaN where it was not asked */
+    struct dt_point *curve; /* owned; what it reported of the metric that is the objective */
+    size_t ncurve;
 };
 
 /* A re-allocation under way. */
@@ -327,7 +329,8 @@ double dt_trial_worth(const struct dt_study *s, const struct dt_trial *t, const 
 /* Seconds that the trial would have taken in the shape of its last run: where that was the whole, as it was measured,
  * else by its steady speed. NaN: not known. */
 double dt_trial_time(const struct dt_study *s, const struct dt_trial *t);
-/* What a part of a trial teaches that is not what its trial is known for, o->x borrowed from it. False: nothing. */
+/* What a part of a trial teaches, o->x borrowed from it; status void: nothing but its pace, if any. False: it is in the
+ * configuration that its trial is known for. */
 bool dt_trial_observe_part(const struct dt_study *s, const struct dt_trial *t, const struct dt_part *p,
                            struct dt_observation *o);
 void dt_trial_free_moves(struct dt_trial *t);

@@ -321,9 +321,10 @@ static char *decision(struct fixture *f)
         if (dt_study_decide(f->s, f->now, &a, &e) < 0)
             fail_msg("%s", e.text);
         char *config = a.x ? dt_config_text(f->space, a.x) : dt_xstrdup("-");
-        char *text = dt_xasprintf("%s %d parent %d instead %d %s: %s", words[a.kind], a.trial,
-                                  a.parent, a.instead, config, a.why ? a.why : "-");
         bool cancel = a.kind == DT_ACTION_CANCEL;
+        char *text = dt_xasprintf("%s %d parent %d instead %d %s: %s",
+                                  cancel ? "cancel" : words[a.kind], a.trial, a.parent, a.instead,
+                                  config, a.why ? a.why : "-");
         if (cancel)
             dt_study_trial(f->s, a.trial)->cancelling = true;
         free(config);
@@ -558,6 +559,26 @@ static void who_has_no_checkpoint_to_go_on_from_begins_anew(void **state)
     done(&f);
 }
 
+/* Its parent may come to its end before there is room for it: then there is nothing left to do. */
+static void who_goes_on_from_a_finished_one_has_not_failed(void **state)
+{
+    struct fixture f = study(SPEC);
+    struct history j = {DT_STRV_INIT, DT_STRV_INIT};
+    (void)state;
+    go(&f, &j);
+    for (int i = 1; i <= 4; i++)
+        reports(&f, &j, i, 10, i);
+    ends(&f, &j, 1, DT_CAUSE_OK);
+    ends(&f, &j, 4, DT_CAUSE_CANCELLED);
+    assert_int_equal(trial(&f, 5)->parent, 1);
+    ends(&f, &j, 5, DT_CAUSE_OK);
+    assert_int_equal(trial(&f, 5)->cause, DT_CAUSE_NO_METRIC);
+    assert_int_equal(trial(&f, 5)->status, DT_STATUS_VOID);
+    ends(&f, &j, 2, DT_CAUSE_OK);
+    history_free(&j);
+    done(&f);
+}
+
 static void who_was_interrupted_gets_half_an_interval(void **state)
 {
     struct fixture f = study(SPEC);
@@ -698,6 +719,7 @@ int main(void)
         cmocka_unit_test(any_other_study_has_no_schedule),
         cmocka_unit_test(at_the_maximum_nobody_gives_way),
         cmocka_unit_test(who_has_no_checkpoint_to_go_on_from_begins_anew),
+        cmocka_unit_test(who_goes_on_from_a_finished_one_has_not_failed),
         cmocka_unit_test(who_was_interrupted_gets_half_an_interval),
         cmocka_unit_test(a_metric_without_a_step_ends_it),
         cmocka_unit_test(events_of_no_population_are_refused),

@@ -1,6 +1,7 @@
 /* Re-allocation: what the allocator wishes, and a trial's way over several runs. */
 #include "allocator/allocator.h"
 #include "model/work.h"
+#include "report/report.h"
 #include "tuner/tuner.h"
 
 #include <math.h>
@@ -19,10 +20,11 @@
 static struct dt_spec *spec_of(const char *more)
 {
     struct dt_error e = DT_ERROR_INIT;
+    bool grid = !strstr(more, "fidelity");
     char *text = dt_xasprintf("{\"dt\": {\"ps\": {\"low\": 1, \"high\": 8}, \"workers\": {\"low\": 1, \"high\": 8}, "
                               "\"ps_mem\": {\"choices\": [\"1G\", \"2G\", \"4G\"]}}, "
-                              "\"constraints\": [\"ps + workers <= 12\"], \"search\": {\"algorithm\": \"grid\"}%s%s}",
-                              *more ? ", " : "", more);
+                              "\"constraints\": [\"ps + workers <= 12\"], \"search\": {\"algorithm\": \"%s\"}%s%s}",
+                              grid ? "grid" : "bayes", *more ? ", " : "", more);
     struct json_object *o = dt_json_parse(text, "SPEC", &e);
     struct dt_spec *s = o ? dt_spec_parse(o, NULL, "SPEC", &e) : NULL;
     if (!s)
@@ -727,7 +729,7 @@ static void a_trial_goes_on_in_another_shape(void **state)
     assert_true(o[1].part && o[1].x[0] == 1 && o[1].status == DT_STATUS_OK);
     assert_true(fabs(o[1].value - 197) < 1e-6);
     assert_int_equal(dt_context_best(&ctx), 0);
-    assert_false(dt_context_tried(&ctx, o[1].x));
+    assert_true(dt_context_tried(&ctx, o[1].x)); /* another trial would leave it, too */
     free(o);
     same_after_replay(&f, "");
     done(&f);
@@ -849,6 +851,147 @@ static void a_finished_program_is_finished(void **state)
     done(&f);
 }
 
+/* The first trial begins, in such a configuration, and is asked to go on with three servers. */
+static void moves(struct fixture *f, const char *config)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_event ev = event(DT_EVENT_CREATED, 1);
+    char *text = dt_xasprintf("{\"ps\": 1, %s}", config);
+    ev.config = dt_json_parse(text, "config", &e);
+    ev.text = dt_xstrdup("");
+    apply(f, ev);
+    apply(f, event(DT_EVENT_SUBMITTED, 1));
+    runs(f, 10, 100, 1);
+    free(text);
+    text = dt_xasprintf("{\"ps\": 3, %s}", config);
+    ev = event(DT_EVENT_REALLOCATING, 1);
+    ev.config = dt_json_parse(text, "config", &e);
+    ev.text = dt_xstrdup("");
+    apply(f, ev);
+    free(text);
+}
+
+/* How far the whole goes does not tell how far a trial at a lower fidelity does. */
+static void cheap_work_is_not_the_whole(void **state)
+{
+    static const struct {
+        int epochs;
+        enum dt_trial_state state;
+    } cases[] = {{100, DT_TRIAL_CREATED}, {1000, DT_TRIAL_ENDED}};
+    const char *more = "\"reallocate\": {\"rule\": \"model\", \"work\": 100}, \"hyperparameters\": "
+                       "{\"epochs\": {\"choices\": [100, 1000], \"fidelity\": true}}";
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct fixture f = study(more);
+        char *config = dt_xasprintf("\"workers\": 1, \"ps_mem\": 1024, \"epochs\": %d", cases[i].epochs);
+        moves(&f, config);
+        ended(&f, DT_CAUSE_OK, 0, 100);
+        assert_int_equal(trial(&f)->state, cases[i].state);
+        same_after_replay(&f, more);
+        free(config);
+        done(&f);
+    }
+}
+
+/* The report counts all runs of a cheap trial, and needs room for what each has shown. */
+static void all_runs_of_cheap_trials_are_told(void **state)
+{
+    const char *more = "\"reallocate\": {\"rule\": \"model\"}, \"hyperparameters\": "
+                       "{\"epochs\": {\"choices\": [100, 1000], \"fidelity\": true}}";
+    struct fixture f = study(more);
+    (void)state;
+    moves(&f, "\"workers\": 1, \"ps_mem\": 1024, \"epochs\": 100");
+    for (int i = 0; i < 9; i++) {
+        ended(&f, DT_CAUSE_LOST, 0, 100);
+        trial(&f)->moves++; /* as often as it takes */
+        apply(&f, event(DT_EVENT_SUBMITTED, 1));
+        runs(&f, 10, 100, 1);
+        trial(&f)->x[0] = i % 8 + 1;
+    }
+    ended(&f, DT_CAUSE_OK, 0, 100);
+    struct dt_thrift t = dt_report_thrift(f.s);
+    assert_int_equal(t.trials, 1);
+    assert_true(t.run_s == 1000);
+    done(&f);
+}
+
+/* What came between the target and the end, which is only our way to notice, does not count. */
+static void a_target_is_the_end(void **state)
+{
+    const char *more = ON ", \"target\": {\"metric\": \"accuracy\", \"at_least\": 0.9}";
+    struct fixture f = asked(more);
+    (void)state;
+    ended(&f, DT_CAUSE_EXIT, 143, 104);
+    expect(&f, "submit");
+    runs(&f, 110, 200, 0.5);
+    f.now += 1;
+    metric(&f, "accuracy", 0.95);
+    f.now += 4;
+    metric(&f, "step", 208);
+    f.now += 10;
+    expect(&f, "cancel");
+    ended(&f, DT_CAUSE_CANCELLED, 0, 65);
+    assert_int_equal(trial(&f)->cause, DT_CAUSE_TARGET);
+    double pace = 50.0 / 98;
+    assert_true(fabs(trial(&f)->value - (5 + 198 * pace - 4)) < 1e-6);
+    same_after_replay(&f, more);
+    done(&f);
+}
+
+/* A trial that goes on at step 60 is not as good at step 20 as others that are only there. */
+static void rungs_below_are_what_they_were(void **state)
+{
+    const char *more = ON ", \"objective\": {\"metric\": \"loss\", \"goal\": \"minimize\"}";
+    struct fixture f = study(more);
+    char *why = NULL;
+    (void)state;
+    f.spec->pruner.rule = DT_PRUNE_MEDIAN;
+    f.spec->pruner.startup = 1;
+    f.spec->pruner.min_step = f.spec->pruner.max_step = 20;
+    moves(&f, "\"workers\": 1, \"ps_mem\": 1024");
+    metric(&f, "loss", 5); /* the 1st to be reported */
+    for (int i = 0; i < 20; i++)
+        metric(&f, "loss", 5);
+    ended(&f, DT_CAUSE_EXIT, 143, 104);
+    apply(&f, event(DT_EVENT_SUBMITTED, 1));
+    runs(&f, 110, 200, 1);
+    struct dt_event ev = event(DT_EVENT_METRIC, 1);
+    ev.text = dt_xstrdup("loss");
+    ev.step = 60;
+    ev.value = 1;
+    apply(&f, ev);
+    ended(&f, DT_CAUSE_OK, 0, 95);
+    ev = event(DT_EVENT_CREATED, 2);
+    ev.config = dt_config_to_json(f.space, trial(&f)->x);
+    ev.text = dt_xstrdup("");
+    apply(&f, ev);
+    apply(&f, event(DT_EVENT_SUBMITTED, 2));
+    apply(&f, event(DT_EVENT_STARTED, 2));
+    ev = event(DT_EVENT_METRIC, 2);
+    ev.text = dt_xstrdup("loss");
+    ev.step = 20;
+    ev.value = 4;
+    apply(&f, ev);
+    assert_int_equal(dt_study_hopeless(f.s, &why), 0);
+    done(&f);
+}
+
+/* It may have been stopped when its work was done, before it could say so. */
+static void who_finds_all_done_has_not_failed(void **state)
+{
+    const char *more = ON ", \"objective\": {\"metric\": \"loss\", \"goal\": \"minimize\"}";
+    struct fixture f = asked(more);
+    (void)state;
+    ended(&f, DT_CAUSE_EXIT, 143, 104);
+    expect(&f, "submit");
+    apply(&f, event(DT_EVENT_STARTED, 1));
+    ended(&f, DT_CAUSE_OK, 0, 1);
+    assert_int_equal(trial(&f)->cause, DT_CAUSE_NO_METRIC);
+    assert_int_equal(trial(&f)->status, DT_STATUS_VOID);
+    same_after_replay(&f, more);
+    done(&f);
+}
+
 static void a_corrupt_checkpoint_teaches_nothing(void **state)
 {
     struct fixture f = asked("");
@@ -955,6 +1098,11 @@ int main(void)
         cmocka_unit_test(what_ends_without_a_checkpoint_is_repeated),
         cmocka_unit_test(who_says_nothing_is_not_timed),
         cmocka_unit_test(a_finished_program_is_finished),
+        cmocka_unit_test(cheap_work_is_not_the_whole),
+        cmocka_unit_test(all_runs_of_cheap_trials_are_told),
+        cmocka_unit_test(a_target_is_the_end),
+        cmocka_unit_test(rungs_below_are_what_they_were),
+        cmocka_unit_test(who_finds_all_done_has_not_failed),
         cmocka_unit_test(a_corrupt_checkpoint_teaches_nothing),
         cmocka_unit_test(a_study_that_ends_does_not_wait_for_checkpoints),
         cmocka_unit_test(nothing_moves_unless_asked_for),

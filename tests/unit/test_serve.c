@@ -662,6 +662,60 @@ static void bad_requests_are_refused_and_nothing_is_lost(void **state)
     talk_end(&t);
 }
 
+static void reports(struct talk *t, const char *name, double value)
+{
+    struct dt_event ev = event(DT_EVENT_METRIC, 1);
+    ev.text = dt_xstrdup(name);
+    ev.value = value;
+    take(t, ev);
+}
+
+/* A run starts, and goes from one step to another, a second each. */
+static void goes(struct talk *t, int run, double from, double to)
+{
+    struct dt_event ev = event(DT_EVENT_STARTED, 1);
+    ev.run = run;
+    take(t, ev);
+    t->f.now += 1;
+    reports(t, "step", from);
+    t->f.now += to - from;
+    reports(t, "step", to);
+}
+
+static void ends(struct talk *t, int exit_code, double run_s)
+{
+    struct dt_event ev = event(DT_EVENT_ENDED, 1);
+    ev.cause = exit_code ? DT_CAUSE_EXIT : DT_CAUSE_OK;
+    ev.exit_code = exit_code;
+    ev.run_s = run_s;
+    take(t, ev);
+}
+
+static void a_re_allocated_trial_took_the_time_of_the_whole(void **state)
+{
+    static const char requests[] = "{\"id\": \"a\", " LR(0.1) "}\n{\"end\": true}\n";
+    struct talk t = talk_new(ACCURACY);
+    (void)state;
+    say(&t, requests, sizeof(requests) - 1);
+    listen_to_end(&t);
+    go(&t.f);
+    goes(&t, 1, 1, 11);
+    struct dt_event ev = event(DT_EVENT_REALLOCATING, 1);
+    ev.config = dt_json_parse("{\"workers\": 2, \"lr\": 0.1, \"opt\": \"adam\"}", "config", NULL);
+    ev.text = dt_xstrdup("");
+    take(&t, ev);
+    ends(&t, 143, 12);
+    take(&t, event(DT_EVENT_SUBMITTED, 1));
+    goes(&t, 2, 12, 21);
+    reports(&t, "accuracy", 0.75);
+    ends(&t, 0, 10);
+    char *text = answers(&t);
+    assert_non_null(strstr(text, "\"event\":\"ended\",\"trial\":1,\"status\":\"ok\",\"cause\":\"ok\","
+                                 "\"value\":0.75,\"duration_s\":21,"));
+    free(text);
+    talk_end(&t);
+}
+
 static void a_request_that_is_known_gets_what_is_known(void **state)
 {
     static const char requests[] = "{\"id\": \"a\", " LR(0.1) "}\n{\"id\": \"b\", " LR(0.2) "}\n"
@@ -871,6 +925,7 @@ int main(void)
         cmocka_unit_test(events_that_make_no_sense_are_refused),
         cmocka_unit_test(a_replay_decides_as_the_study_did),
         cmocka_unit_test(bad_requests_are_refused_and_nothing_is_lost),
+        cmocka_unit_test(a_re_allocated_trial_took_the_time_of_the_whole),
         cmocka_unit_test(a_request_that_is_known_gets_what_is_known),
         cmocka_unit_test(lines_may_come_in_parts_and_be_long),
         cmocka_unit_test(a_program_that_is_gone_asks_no_more),

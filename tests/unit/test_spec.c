@@ -415,6 +415,8 @@ static const struct {
      "S.json:2: reallocate: \"modle\" is not a rule; did you mean model"},
     {"{\"dt\": {\"workers\": 2},\n\"reallocate\": {\"hihg\": 90}}",
      "S.json:2: reallocate.hihg: unknown key; did you mean \"high\"?"},
+    {"{\"dt\": {\"workers\": 2},\n\"reallocate\": {\"rule\": false}}",
+     "S.json:2: reallocate.rule: a string is needed here, this is a boolean"},
     {"{\"dt\": {\"workers\": 2},\n\"reallocate\": {\"high\": 20}}",
      "S.json:2: reallocate: \"low\" must be below \"high\", both between 0 and 100 per cent"},
     {"{\"dt\": {\"workers\": 2},\n\"reallocate\": {\"low_samples\": 33}}",
