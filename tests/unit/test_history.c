@@ -98,8 +98,8 @@ static void what_does_not_matter_is_not_in_the_signature(void **state)
     static const char *const scripts[] = {
         "#!/bin/bash\nmodule load x\nsrun python train.py\n",
         "#!/bin/bash\nmodule load x\nsrun python train.py",
-        "#!/bin/bash  \n\n\n#SBATCH -n 8 --time=5\n # why\n\t#\nmodule load x \t\n  \nsrun python "
-        "train.py\t\n\n#end",
+        ("#!/bin/bash  \n\n\n#SBATCH -n 8 --time=5\n # why\n\t#\nmodule load x \t\n  \nsrun python "
+         "train.py\t\n\n#end"),
     };
     static const char *const specs[] = {
         "{\"hyperparameters\": {\"opt\": [\"c\"], \"lr\": {\"low\": 1, \"high\": 2}}}",
