@@ -28,7 +28,7 @@ struct batch {
     char *script;      /* path of the user's script */
     int64_t tuner_job; /* at the time of the submission; 0: nobody to tell */
     pid_t tuner;       /* layout steps: the process that started this one; else 0 */
-    bool told;         /* it was told to end before its script had ended */
+    bool told;         /* it was told to end before its script had ended, or was ending for that */
     bool orphan;       /* it ends since the tuning job is gone */
     struct dt_strv env;
     double start, end;
@@ -306,11 +306,11 @@ static int wait_for_script(struct batch *b)
     for (;;) {
         struct timespec wait = {(time_t)TUNER_LOOK, 0};
         int sig = sigtimedwait(&set, NULL, &wait);
+        b->told |= sig == SIGTERM;
         if (waitpid(b->child, &status, WNOHANG) == b->child)
             return status;
         if (sig > 0 && sig != SIGCHLD)
             kill(b->child, sig);
-        b->told |= sig == SIGTERM;
         if (b->tuner && !b->orphan && getppid() != b->tuner) {
             b->orphan = true; /* and nobody is left who would end the rest of the group */
             kill(0, SIGTERM);
@@ -347,12 +347,12 @@ static void add_failed(const struct batch *b, struct json_object *end)
 {
     static const char *const copied[] = {"role", "rank", "exit_code", "signal", "node", "lines"};
     struct json_object *failure = dt_first_failure(b->dir, 0);
-    if (!failure)
-        return;
-    struct json_object *o = json_object_new_object();
-    for (size_t i = 0; i < sizeof(copied) / sizeof(*copied); i++)
+    bool obeyed = b->told && dt_json_int(failure, "signal", 0) == SIGTERM;
+    struct json_object *o = failure && !obeyed ? json_object_new_object() : NULL;
+    for (size_t i = 0; o && i < sizeof(copied) / sizeof(*copied); i++)
         json_object_object_add(o, copied[i], json_object_get(dt_json_get(failure, copied[i])));
-    json_object_object_add(end, "failed", o);
+    if (o)
+        json_object_object_add(end, "failed", o);
     json_object_put(failure);
 }
 
@@ -377,6 +377,20 @@ static int write_end(const struct batch *b, int code, int sig, struct dt_error *
     return write_json(b, "end.json", o, e);
 }
 
+/* scancel tells tasks and script one after the other: who died of it may have been first. `sig`:
+ * what the script died of, or 0. */
+static void hear_late(struct batch *b, int sig)
+{
+    struct timespec wait = {1, 0};
+    struct json_object *failure = dt_first_failure(b->dir, 0);
+    sigset_t end;
+    sigemptyset(&end);
+    sigaddset(&end, SIGTERM);
+    if (!b->told && (sig == SIGTERM || dt_json_int(failure, "signal", 0) == SIGTERM))
+        b->told = sigtimedwait(&end, NULL, &wait) == SIGTERM;
+    json_object_put(failure);
+}
+
 static int run_script(struct batch *b, char **args, struct dt_error *e)
 {
     int rc = 1, sig = 0;
@@ -390,6 +404,7 @@ static int run_script(struct batch *b, char **args, struct dt_error *e)
         b->end = dt_now();
         sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         rc = b->orphan ? 1 : sig ? 128 + sig : WEXITSTATUS(status);
+        hear_late(b, sig);
     }
     b->notes = dt_patterns_stop(&b->watcher);
     if (write_end(b, rc, sig, e) < 0)
