@@ -381,9 +381,12 @@ refused() {
     job=$(sbatch --parsable --requeue --open-mode=append --output=out --dt-tune train.sh)
     wait_for 10 grep -q 'restarts 0' out
     scontrol requeue "$job"
-    wait_for 10 eval '[ "$(job_state '"$job"')" = PENDING ]'
-    scontrol update job "$job" StartTime=now
-    wait_for 30 grep -q 'restarts 1' out
+    # Slurm lets it wait for two minutes, counted from when it has ended, which may be after it pends.
+    again() {
+        scontrol update job "$job" StartTime=now
+        grep -q 'restarts 1' out
+    }
+    wait_for 30 again
 }
 
 # What Slurm shows of a few ordinary jobs, without what differs from job to job.
