@@ -208,12 +208,10 @@ static struct dt_journal *open_journal(const char *path, struct opening *o, stru
  * nothing. Only a search with a model has a use for it. */
 static struct json_object *look_back(const struct dt_setup *s, const char *dir)
 {
-    const char *algorithm = dt_study_algorithm(s->spec, s->space);
-    bool model = strcmp(algorithm, "bayes") == 0 || strcmp(algorithm, "joint") == 0;
     bool by_nodes = isfinite(s->spec->max_node_hours);
     struct dt_workload w;
     struct dt_error e = DT_ERROR_INIT;
-    if (!model || s->external || s->spec->no_history || !s->history)
+    if (!dt_spec_has_model(s->spec) || s->external || s->spec->no_history || !s->history)
         return NULL;
     dt_workload_make(&w, s->spec, s->script, &s->submission->args);
     struct dt_past *p = s->spec->history_from.n

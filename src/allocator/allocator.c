@@ -10,13 +10,6 @@ const char *const dt_load_words[] = {"unknown", "idle", "partly busy", "saturate
 
 /* ---- loads ---- */
 
-static double busy(const struct dt_usage *u)
-{
-    double x =
-        fmax(u->mean[DT_RESOURCE_CPU], u->mean[DT_RESOURCE_GPU]); /* where one is known, it */
-    return x > 1 ? 1 : x;
-}
-
 static double memory(const struct dt_usage *u)
 {
     return u->max[DT_RESOURCE_MEM];
@@ -50,16 +43,16 @@ static struct dt_role_load load_of(const struct dt_allocator *a, const struct dt
     bool gpus = last->mean[DT_RESOURCE_GPU] > 0 && /* where CPUs are not known, too */
                 !(last->mean[DT_RESOURCE_CPU] >= last->mean[DT_RESOURCE_GPU]);
     enum dt_resource busier = gpus ? DT_RESOURCE_GPU : DT_RESOURCE_CPU;
-    x = level_of_last(r, t->since, busy, a->high_samples, a->high, INFINITY);
+    x = level_of_last(r, t->since, dt_usage_busy, a->high_samples, a->high, INFINITY);
     if (!isnan(x))
         return (struct dt_role_load){DT_LOAD_SATURATED, x, busier};
-    x = level_of_last(r, t->since, busy, a->low_samples, 0, a->low);
+    x = level_of_last(r, t->since, dt_usage_busy, a->low_samples, 0, a->low);
     if (!isnan(x))
         return (struct dt_role_load){DT_LOAD_IDLE, x, busier};
-    x = level_of_last(r, t->since, busy, a->low_samples, 0, INFINITY);
+    x = level_of_last(r, t->since, dt_usage_busy, a->low_samples, 0, INFINITY);
     if (!isnan(x)) /* neither all along */
         return (struct dt_role_load){DT_LOAD_PARTLY, x, busier};
-    x = level_of_last(r, t->since, busy, a->high_samples, 0, INFINITY);
+    x = level_of_last(r, t->since, dt_usage_busy, a->high_samples, 0, INFINITY);
     return (struct dt_role_load){DT_LOAD_UNKNOWN, x, busier};
 }
 

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #define STEP 2.0    /* a kind with twice as much is what is looked for */
-#define HELPED 1.03 /* times as fast: more than noise */
 
 enum role { PS, WORKER };
 static const char *const names[] = {"ps", "worker"};
@@ -220,7 +219,7 @@ static bool was_in_vain(const struct dt_case *c)
     for (size_t k = 1; k < c->t->n; k++)
         for (size_t i = 0; i < c->s->n; i++)
             if (is_kind(c->s->params[i].name) && !dt_case_alike(v[k - 1].x[i], v[k].x[i]) &&
-                v[k - 1].pace < HELPED * v[k].pace)
+                v[k - 1].pace < DT_HELPED * v[k].pace)
                 return true;
     return false;
 }

@@ -17,7 +17,6 @@
 
 #define STEP 2.0 /* factor of a step */
 #define STEP_MAX 4.0
-#define HELPED 1.03 /* times as fast: more than noise */
 
 /* The parameters that moves are about. */
 enum { PS, WORKERS, PS_CPUS, WORKER_CPUS, MOVED };
@@ -156,7 +155,7 @@ static struct lesson learn(const struct dt_case *c)
     for (size_t k = 1; k < c->t->n; k++) {
         const struct dt_stretch *best = &v[l.best];
         double gain = best->pace / v[k].pace,
-               need = grows(c->s, best->x, v[k].x) ? HELPED : 1 / HELPED;
+               need = grows(c->s, best->x, v[k].x) ? DT_HELPED : 1 / DT_HELPED;
         bool helped = isnan(gain) || gain >= need;
         l.closed[l.nclosed++] =
             helped ? direction(c->s, v[k].x, best->x) : direction(c->s, best->x, v[k].x);

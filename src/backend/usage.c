@@ -137,6 +137,7 @@ static bool read_files(struct dt_usage_feed *f, bool to_end)
 void dt_usage_feed_read(struct dt_usage_feed *f, const struct dt_trial *t, bool to_end,
                         struct dt_event **events, size_t *n)
 {
+    const struct dt_events out = {events, n};
     double now = dt_monotonic();
     if (!to_end && now < f->next)
         return;
@@ -147,13 +148,7 @@ void dt_usage_feed_read(struct dt_usage_feed *f, const struct dt_trial *t, bool 
     struct dt_told *told;
     size_t n_told = dt_gather_tell(f->gather, dt_now(), to_end, &told);
     for (size_t i = 0; i < n_told; i++) {
-        *events = dt_xrealloc(*events, *n + 1, sizeof(**events));
-        struct dt_event *ev = &(*events)[(*n)++];
-        *ev = (struct dt_event)DT_EVENT(DT_EVENT_USAGE);
-        ev->trial = t->id;
-        ev->run = t->run;
-        ev->job = t->job;
-        ev->t = told[i].u.t;
+        struct dt_event *ev = dt_events_add(&out, DT_EVENT_USAGE, t, told[i].u.t);
         ev->text = dt_xstrdup(told[i].role);
         ev->usage = told[i].u;
     }

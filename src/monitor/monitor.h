@@ -28,6 +28,8 @@ struct dt_usage {
 };
 /* One sample of which nothing is known. */
 struct dt_usage dt_usage_unknown(double t);
+/* How busy the tasks were, 0 to 1, by their CPUs or GPUs, whichever were busier; NaN: not known. */
+double dt_usage_busy(const struct dt_usage *u);
 /* Puts `more` samples to those of `sum`. known[i] counts the samples in sum->mean[i] that have a
  * value; zeroed where sum->n is 0. */
 void dt_usage_add(struct dt_usage *sum, int64_t known[DT_RESOURCES], const struct dt_usage *more);

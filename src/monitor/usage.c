@@ -14,6 +14,13 @@ struct dt_usage dt_usage_unknown(double t)
     return u;
 }
 
+double dt_usage_busy(const struct dt_usage *u)
+{
+    double x =
+        fmax(u->mean[DT_RESOURCE_CPU], u->mean[DT_RESOURCE_GPU]); /* where one is known, it */
+    return x > 1 ? 1 : x;
+}
+
 void dt_usage_add(struct dt_usage *sum, int64_t known[DT_RESOURCES], const struct dt_usage *more)
 {
     if (!sum->n) {

@@ -421,14 +421,10 @@ static int check_fidelity(const struct dt_spec *s, const struct dt_place *top, s
     struct dt_place search = dt_spec_under(top, "search"), q = dt_spec_under(&search, "algorithm"),
                     target = dt_spec_under(top, "target"),
                     stop = dt_spec_under(&search, "early_stop");
-    bool model = false;
-    static const char *const models[] = {"auto", "bayes", "joint"};
-    for (size_t i = 0; i < COUNT(models); i++)
-        model |= strcmp(s->algorithm, models[i]) == 0;
     for (size_t i = 0; i < s->nparams; i++) {
         if (!s->params[i].fidelity)
             continue;
-        if (!model)
+        if (!dt_spec_has_model(s))
             return dt_spec_fail(&q, e,
                                 "only a model learns from cheaper trials, and %s has none; "
                                 "choose auto, or give %s its highest value alone",
@@ -558,6 +554,15 @@ void dt_spec_free(struct dt_spec *s)
     dt_strv_free(&s->replay.where_values);
     dt_strv_free(&s->replay.ok);
     free(s);
+}
+
+bool dt_spec_has_model(const struct dt_spec *s)
+{
+    static const char *const models[] = {"auto", "bayes", "joint"};
+    for (size_t i = 0; i < COUNT(models); i++)
+        if (strcmp(s->algorithm, models[i]) == 0)
+            return true;
+    return false;
 }
 
 bool dt_spec_objective_is_time(const struct dt_spec *s)

@@ -120,6 +120,8 @@ void dt_spec_free(struct dt_spec *s);
 const char *dt_spec_pattern(const struct dt_spec *s, const char *metric);
 /* Whether the objective is a trial's run time, or grows with it. */
 bool dt_spec_objective_is_time(const struct dt_spec *s);
+/* Whether the search learns by a model, so that cheap trials and earlier studies are of use to it. */
+bool dt_spec_has_model(const struct dt_spec *s);
 /* "time", "max:accuracy": the objective as the user writes it. Caller frees. */
 char *dt_spec_objective_text(const struct dt_spec *s);
 

@@ -44,10 +44,10 @@ static double level(const struct dt_study *s, const struct dt_trial *t, const ch
     double sum = 0, n = 0, since = at_work_since(s, t);
     for (size_t i = 0; r && i < r->n; i++) {
         const struct dt_usage *u = &r->recent[i];
-        double x = fmax(u->mean[DT_RESOURCE_CPU], u->mean[DT_RESOURCE_GPU]);
+        double x = dt_usage_busy(u);
         if (isnan(x) || u->t < since)
             continue;
-        sum += (double)u->n * (x > 1 ? 1 : x);
+        sum += (double)u->n * x;
         n += (double)u->n;
     }
     return sum / n;
