@@ -97,7 +97,7 @@ trials_queued() {
 }
 
 no_trials() {
-    [ -z "$(trials_queued)" ]
+    no_jobs ".dt-${dir##*-}-"
 }
 
 # cancelled: ends the tuning job; afterwards nothing of the study is left and its journal is sound.

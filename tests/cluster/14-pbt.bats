@@ -101,7 +101,7 @@ END
     dt-tune report "$dir" --format json | grep -q '"parent":4'
     grep -q '^# The best model came from a schedule' "$dir/best.sh"
     sbatch --wait "$dir/best.sh"
-    [ -z "$(squeue -h)" ]
+    wait_for 10 no_jobs
 }
 
 # two_members: a study of two without checkpoints; once `ahead` is there the second gives way, and at `go` all end.

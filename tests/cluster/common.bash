@@ -59,11 +59,19 @@ job_state() {
     scontrol -o show job "$1" 2>/dev/null | sed -nE '1s/.* JobState=([A-Z_]+).*/\1/p'
 }
 
-# Succeeds once the job has ended, in whatever way.
+# Succeeds once the job has ended, in whatever way; no answer is no end, nor is SIGNALING, which a job is for a moment
+# when Slurm sends it a signal.
 job_ended() {
     case $(job_state "$1") in
-    PENDING | RUNNING | COMPLETING | CONFIGURING | SUSPENDED | REQUEUED) return 1 ;;
+    BOOT_FAIL | CANCELLED | COMPLETED | DEADLINE | FAILED | NODE_FAIL | OUT_OF_MEMORY | PREEMPTED | TIMEOUT) ;;
+    *) return 1 ;;
     esac
+}
+
+# Succeeds if Slurm says that no job is left, of those whose name holds $1; no answer is not "none".
+no_jobs() {
+    local names
+    names=$(squeue -h -o %j | grep -F -e "${1-}"; exit "${PIPESTATUS[0]}") && [ -z "$names" ]
 }
 
 # at_once FUNCTION...: runs the functions side by side, each in a folder of its own; all must succeed.
