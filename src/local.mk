@@ -70,7 +70,7 @@ libdt_a_SOURCES += \
 	src/spec/sbatch_options.c src/spec/directives.c src/spec/batch_script.c \
 	src/spec/option_reader.c
 
-LIBDT_LIBS = libdt.a $(JSON_C_LIBS) $(GSL_LIBS) $(MUPARSER_LIBS) $(CSV_LIBS) $(SLURM_LIBS) -lm
+LIBDT_LIBS = libdt.a $(JSON_C_LIBS) $(GSL_LIBS) $(MUPARSER_LIBS) $(CSV_LIBS) $(ZLIB_LIBS) $(SLURM_LIBS) -lm
 
 libdt_a_SOURCES += \
 	src/launch/launch.h src/launch/plan.c src/launch/ports.c src/launch/env.c src/launch/shim.c \

@@ -28,6 +28,13 @@ CLUSTER_TESTS = \
 	tests/cluster/13-loops.bats tests/cluster/14-pbt.bats tests/cluster/15-steps.bats \
 	tests/cluster/16-monitor.bats tests/cluster/17-reallocate.bats
 
+# Campaigns: many faults, seeded; make check runs a short one of each.
+CAMPAIGNS = tests/campaign/crash
+check_PROGRAMS += $(CAMPAIGNS)
+TESTS += $(CAMPAIGNS)
+tests_campaign_crash_SOURCES = tests/campaign/crash.c tests/campaign/world.c tests/campaign/world.h
+tests_campaign_crash_LDFLAGS = -Wl,--wrap=write,--wrap=fsync
+
 if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)
 check_LTLIBRARIES = tests/unit/fake_nvml.la
@@ -42,3 +49,8 @@ endif
 EXTRA_DIST += \
 	$(CLUSTER_TESTS) tests/cluster/dt-cluster tests/cluster/common.bash tests/demo tests/all \
 	tests/setup.bash tests/data tests/fuzz tests/bench .ci/run
+
+# For tests/fuzz/run: how a target is compiled and linked.
+print-fuzz-flags: libdt.a
+	@echo '$(DEFS) -I. $(AM_CPPFLAGS) -I$(top_srcdir)/plugin $(CPPFLAGS) -std=gnu17 $(LIBDT_LIBS) $(LIBS)'
+.PHONY: print-fuzz-flags

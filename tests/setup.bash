@@ -3,7 +3,7 @@
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 BUILD_PACKAGES="gcc make autoconf automake libtool pkg-config libslurm-dev libjson-c-dev libgsl-dev
-    libhwloc-dev libmuparser-dev libcsv-dev"
+    libhwloc-dev libmuparser-dev libcsv-dev zlib1g-dev"
 SLURM_PACKAGES="slurmctld slurmd slurm-client munge"
 EXAMPLE_PACKAGES="python3-torch python3-sklearn"
 TEST_PACKAGES="libcmocka-dev bats clang valgrind mpich libmpich-dev slurmdbd mariadb-server shellcheck git python3-optuna"

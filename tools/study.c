@@ -464,6 +464,8 @@ static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journa
     if (serve)
         dt_serve_hello(serve, dir);
     dt_report_intro(stdout, s, study, name, dir);
+    if (dt_journal_note(j))
+        printf("warning: %s\n", dt_journal_note(j));
     int rc = b ? dt_study_run(study, b, j, &reporter, limits, &told_to_end, e) : -1;
     if (rc >= 0 && write_best(dir, s, study, e) < 0)
         rc = -1;

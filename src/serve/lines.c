@@ -190,7 +190,9 @@ static enum dt_line next_of(struct dt_lines *l, char **line, size_t *len)
         return DT_LINE_NONE;
     if (!left)
         return DT_LINE_END;
-    *line = dt_xstrndup(from, *len);
+    struct dt_buf whole = DT_BUF_INIT; /* there may be NULs in it */
+    dt_buf_addn(&whole, from, *len);
+    *line = dt_buf_take(&whole);
     l->in_at += *len + (end != NULL);
     return DT_LINE_ONE;
 }

@@ -11,7 +11,8 @@ struct run {
     struct dt_journal *j;
     const struct dt_reporter *r;
     const volatile int *stop;
-    bool away; /* what ended, ended while no tuner was there to see it */
+    bool away;   /* what ended, ended while no tuner was there to see it */
+    bool unsure; /* the journal may have lost its last records, and so what was submitted */
 };
 
 /* How long a wait for Slurm lasts at most when nothing in particular is due. */
@@ -39,64 +40,6 @@ static int record(struct run *run, struct dt_event *ev, struct dt_error *e)
 static double now(const struct run *run)
 {
     return run->b->ops->now(run->b->b);
-}
-
-static int perform(struct run *run, const struct dt_action *a, struct dt_error *e)
-{
-    struct dt_event ev = DT_EVENT(DT_EVENT_STOPPING);
-    struct dt_trial *t = dt_study_trial(run->s, a->trial);
-    ev.t = now(run);
-    switch (a->kind) {
-    case DT_ACTION_CREATE:
-        ev.kind = DT_EVENT_CREATED;
-        ev.trial = (int)run->s->n + 1;
-        ev.config = dt_config_to_json(run->s->space, a->x);
-        ev.text = dt_xstrdup(a->why);
-        ev.again = a->again;
-        ev.parent = a->parent;
-        ev.instead = a->instead;
-        if (a->ask)
-            ev.ask = json_object_get(run->s->asks[a->ask - 1].id);
-        return record(run, &ev, e);
-    case DT_ACTION_SUBMIT:
-        if (run->b->ops->submit(run->b->b, run->s, t, &ev, e) < 0)
-            return -1;
-        return record(run, &ev, e);
-    case DT_ACTION_CANCEL:
-        t->cancelling = true;
-        return run->b->ops->cancel(run->b->b, t, e);
-    case DT_ACTION_PRUNE:
-        ev.kind = DT_EVENT_PRUNED;
-        ev.trial = a->trial;
-        ev.parent = a->parent;
-        ev.text = dt_xstrdup(a->why);
-        return record(run, &ev, e);
-    case DT_ACTION_REALLOCATE:
-        ev.kind = DT_EVENT_REALLOCATING;
-        ev.trial = a->trial;
-        ev.run = t->run;
-        ev.config = dt_config_to_json(run->s->space, a->x);
-        ev.text = dt_xstrdup(a->why);
-        return record(run, &ev, e);
-    case DT_ACTION_CHECKPOINT:
-        t->move.asking = true;
-        return run->b->ops->checkpoint(run->b->b, run->s, t, e);
-    case DT_ACTION_KEEP:
-        ev.kind = DT_EVENT_KEPT;
-        ev.trial = a->trial;
-        ev.run = t->run;
-        ev.text = dt_xstrdup(a->why);
-        return record(run, &ev, e);
-    case DT_ACTION_STOP:
-        ev.text = dt_xstrdup(a->why);
-        return record(run, &ev, e);
-    case DT_ACTION_FINISH:
-        ev.kind = DT_EVENT_FINISHED;
-        return record(run, &ev, e);
-    case DT_ACTION_NONE:
-        break;
-    }
-    return 0;
 }
 
 /* Waits until something happens or `until`, and records it. */
@@ -222,6 +165,78 @@ static int find_job(struct run *run, const struct dt_trial *t, uint32_t *job, st
     return found;
 }
 
+/* Trials come in order: once one is not known there, no later one is. */
+static int submit(struct run *run, const struct dt_trial *t, struct dt_error *e)
+{
+    struct dt_event ev = DT_EVENT(DT_EVENT_SUBMITTED);
+    uint32_t job;
+    int found = run->unsure ? find_job(run, t, &job, e) : 0;
+    if (found < 0)
+        return -1;
+    if (found)
+        return adopt(run, t, found, job, e);
+    run->unsure = false;
+    if (run->b->ops->submit(run->b->b, run->s, t, &ev, e) < 0)
+        return -1;
+    return record(run, &ev, e);
+}
+
+static int perform(struct run *run, const struct dt_action *a, struct dt_error *e)
+{
+    struct dt_event ev = DT_EVENT(DT_EVENT_STOPPING);
+    struct dt_trial *t = dt_study_trial(run->s, a->trial);
+    ev.t = now(run);
+    switch (a->kind) {
+    case DT_ACTION_CREATE:
+        ev.kind = DT_EVENT_CREATED;
+        ev.trial = (int)run->s->n + 1;
+        ev.config = dt_config_to_json(run->s->space, a->x);
+        ev.text = dt_xstrdup(a->why);
+        ev.again = a->again;
+        ev.parent = a->parent;
+        ev.instead = a->instead;
+        if (a->ask)
+            ev.ask = json_object_get(run->s->asks[a->ask - 1].id);
+        return record(run, &ev, e);
+    case DT_ACTION_SUBMIT:
+        return submit(run, t, e);
+    case DT_ACTION_CANCEL:
+        t->cancelling = true;
+        return run->b->ops->cancel(run->b->b, t, e);
+    case DT_ACTION_PRUNE:
+        ev.kind = DT_EVENT_PRUNED;
+        ev.trial = a->trial;
+        ev.parent = a->parent;
+        ev.text = dt_xstrdup(a->why);
+        return record(run, &ev, e);
+    case DT_ACTION_REALLOCATE:
+        ev.kind = DT_EVENT_REALLOCATING;
+        ev.trial = a->trial;
+        ev.run = t->run;
+        ev.config = dt_config_to_json(run->s->space, a->x);
+        ev.text = dt_xstrdup(a->why);
+        return record(run, &ev, e);
+    case DT_ACTION_CHECKPOINT:
+        t->move.asking = true;
+        return run->b->ops->checkpoint(run->b->b, run->s, t, e);
+    case DT_ACTION_KEEP:
+        ev.kind = DT_EVENT_KEPT;
+        ev.trial = a->trial;
+        ev.run = t->run;
+        ev.text = dt_xstrdup(a->why);
+        return record(run, &ev, e);
+    case DT_ACTION_STOP:
+        ev.text = dt_xstrdup(a->why);
+        return record(run, &ev, e);
+    case DT_ACTION_FINISH:
+        ev.kind = DT_EVENT_FINISHED;
+        return record(run, &ev, e);
+    case DT_ACTION_NONE:
+        break;
+    }
+    return 0;
+}
+
 /* A journal that already holds trials: Slurm's state is the truth about what became of them. */
 static int reconcile(struct run *run, struct json_object *limits, struct dt_error *e)
 {
@@ -304,7 +319,8 @@ int dt_study_run(struct dt_study *s, struct dt_backend *b, struct dt_journal *j,
                  const struct dt_reporter *r, struct json_object *limits, const volatile int *stop,
                  struct dt_error *e)
 {
-    struct run run = {s, b, j, r, stop, false};
+    struct run run = {.s = s, .b = b, .j = j, .r = r, .stop = stop};
+    run.unsure = j && dt_journal_begun(j);
     bool begun = !isnan(s->t_start); /* it may have been told to end before its first trial */
     int rc = begun ? reconcile(&run, limits, e) : 0;
     if (rc == 0)

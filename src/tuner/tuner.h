@@ -370,18 +370,23 @@ double dt_trial_pace(const struct dt_study *s, const struct dt_trial *t);
 double dt_trial_margin(const struct dt_study *s, const struct dt_trial *t);
 bool dt_trial_live(const struct dt_trial *t); /* submitted or started */
 
-/* ---- journal (journal.c): JSON lines, appended and fsynced; one writer ---- */
+/* ---- journal (journal.c): JSON lines, each with its check sum "crc", appended and fsynced; one writer ---- */
 
 struct dt_journal;
-/* Only reads; a torn last line is passed over. */
+/* Only reads; a torn last line, and damage to one of the last three records, is passed over. */
 int dt_journal_read(const char *path,
                     int (*each)(void *arg, struct json_object *record, struct dt_error *e), void *arg,
                     struct dt_error *e);
-/* Opens or creates. `each` is called for every record already there, in order; a torn last line is cut off. With NULL,
- * errno is EWOULDBLOCK where another process has it open (and `each` was not called). */
+/* Opens or creates. `each` is called for every record already there, in order, without its check; a torn last line is cut
+ * off, and damage to one of the last three records (never the first) sets it and what follows aside in PATH.damaged. Other
+ * damage is an error. With NULL, errno is EWOULDBLOCK where another process has it open (and `each` was not called). */
 struct dt_journal *dt_journal_open(const char *path,
                                    int (*each)(void *arg, struct json_object *record, struct dt_error *e),
                                    void *arg, struct dt_error *e);
+/* Whether there were records in it already. */
+bool dt_journal_begun(const struct dt_journal *j);
+/* What was set aside; NULL: nothing. */
+const char *dt_journal_note(const struct dt_journal *j);
 int dt_journal_append(struct dt_journal *j, struct json_object *record, struct dt_error *e);
 void dt_journal_close(struct dt_journal *j);
 

@@ -1,33 +1,7 @@
-/* libFuzzer target: a batch script of any bytes through the checks, the #SBATCH lexer and the
- * option reader, and the same bytes as a value through dt_sbatch_quote() and back.
- *
- *     clang -g -O1 -fsanitize=fuzzer,address,undefined -std=gnu17 -D_GNU_SOURCE -Isrc -I. \
- *         $(pkg-config --cflags json-c) -o fuzz_submission tests/fuzz/fuzz_submission.c \
- *         src/spec/{sbatch_options,directives,batch_script,option_reader,submission}.c \
- *         src/util/{error,mem,buf,strv,text,json,file,proc}.c $(pkg-config --libs json-c) -lm
- *     mkdir corpus && ./fuzz_submission -max_total_time=60 corpus tests/data/scripts
- *
- * The scripts of the unit test are the seed corpus; `corpus` takes what the fuzzer finds and is not
- * kept. */
+/* A batch script of any bytes through the checks, the #SBATCH lexer and the option reader, and the same bytes as a value
+ * through dt_sbatch_quote() and back. */
 #include "spec/submission_private.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool truth)
-{
-    if (!truth)
-        abort();
-}
-
-/* One line, and it says where. */
-static void check_error(struct dt_error *e)
-{
-    require(e->text && !strpbrk(e->text, "\n") && strstr(e->text, "fuzz"));
-    dt_error_clear(e);
-}
+#include "tests/fuzz/fuzz.h"
 
 static void read_script(const char *text, size_t len)
 {
@@ -70,11 +44,7 @@ static void quote_and_read(const char *value)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *text = dt_xstrndup("", 0);
-    text = dt_xrealloc(text, size + 1, 1);
-    if (size)
-        memcpy(text, data, size);
-    text[size] = '\0';
+    char *text = text_of(data, size);
     read_script(text, size);
     quote_and_read(text);
     free(text);
