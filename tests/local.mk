@@ -26,11 +26,12 @@ CLUSTER_TESTS = \
 	tests/cluster/07-expand.bats tests/cluster/08-options.bats tests/cluster/09-lifecycle.bats \
 	tests/cluster/10-metrics.bats tests/cluster/11-history.bats tests/cluster/12-serve.bats \
 	tests/cluster/13-loops.bats tests/cluster/14-pbt.bats tests/cluster/15-steps.bats \
-	tests/cluster/16-monitor.bats tests/cluster/17-reallocate.bats
+	tests/cluster/16-monitor.bats tests/cluster/17-reallocate.bats \
+	tests/campaign/cluster-crash
 
 # Campaigns: many faults, seeded; make check runs a short one of each.
 CAMPAIGNS = tests/campaign/crash
-check_PROGRAMS += $(CAMPAIGNS)
+check_PROGRAMS += $(CAMPAIGNS) tests/bench/long_study
 TESTS += $(CAMPAIGNS)
 tests_campaign_crash_SOURCES = tests/campaign/crash.c tests/campaign/world.c tests/campaign/world.h
 tests_campaign_crash_LDFLAGS = -Wl,--wrap=write,--wrap=fsync

@@ -264,7 +264,9 @@ static void emit_end(const struct slurm *b, const struct dt_trial *t, const stru
         ev->cause = DT_CAUSE_OK; /* its work was done, whatever came after */
     if (r->told && ev->cause == DT_CAUSE_EXIT)
         ev->cause = DT_CAUSE_CANCELLED; /* Slurm may not have said so yet */
-    if (r->orphan || (!job && (!r->ended || r->told)))
+    if (r->orphan)
+        ev->cause = DT_CAUSE_NO_TUNER;
+    else if (!job && (!r->ended || r->told))
         ev->cause = DT_CAUSE_LOST;
     if (job && job->never)
         ev->cause = job->launch_failed ? DT_CAUSE_NODE_FAILURE : DT_CAUSE_NOT_SCHEDULABLE;

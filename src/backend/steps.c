@@ -361,7 +361,7 @@ static enum dt_cause cause_of(const struct run *r, const struct dt_records *rec,
 {
     bool failed = rec->ended ? rec->exit_code || rec->signal : r->status != 0;
     if (rec->orphan)
-        return DT_CAUSE_LOST;
+        return DT_CAUSE_NO_TUNER;
     if (rec->told || (failed && r->asked))
         return DT_CAUSE_CANCELLED;
     if (failed)

@@ -13,7 +13,7 @@ const char *const dt_cause_names[DT_CAUSES] = {
     "ok",        "target reached", "exit code",         "out of memory",   "time limit",
     "no metric", "target missed",  "quality missed", "roles not started", "not schedulable",
     "stopped early", "node failure", "preempted", "cancelled",      "stopped",           "interrupted",     "lost",
-    "checkpoint not copied",
+    "no tuner",  "checkpoint not copied",
 };
 
 static int index_of(const char *name, const char *const *names, int n)

@@ -351,7 +351,7 @@ static void apply_handed_over(const struct dt_study *s, struct dt_trial *t,
     t->from = t->start = t->alone ? 0 : last_step(s, dt_study_trial(s, t->parent));
 }
 
-/* How often a run that failed through no fault of the configuration is repeated. */
+/* How often a trial is run that fails through no fault of the configuration; runs that only lacked a tuner do not count. */
 #define MAX_RUNS 3
 
 static void add_cost(struct dt_cost *c, const struct dt_trial *t)
@@ -411,9 +411,10 @@ static void apply_ended(struct dt_study *s, struct dt_trial *t, const struct dt_
     dt_study_move_failed(s, t);
     if (!t->text)
         t->text = what_is_missing(s, t);
+    t->untended += t->cause == DT_CAUSE_NO_TUNER;
     bool again = t->cause == DT_CAUSE_NODE_FAILURE || t->cause == DT_CAUSE_PREEMPTED ||
-                 t->cause == DT_CAUSE_LOST;
-    if (again && t->run - (int)t->moves < MAX_RUNS) {
+                 t->cause == DT_CAUSE_LOST || t->cause == DT_CAUSE_NO_TUNER;
+    if (again && t->run - (int)t->moves - t->untended < MAX_RUNS) {
         dt_trial_keep_part(s, t, false);
         run_again(s, t);
     } else if (t->status != DT_STATUS_VOID) {

@@ -58,6 +58,7 @@ enum dt_cause {
     DT_CAUSE_STOPPED,     /* by us, at the end of the study */
     DT_CAUSE_INTERRUPTED, /* by us, since the tuner itself was told to end */
     DT_CAUSE_LOST,        /* Slurm no longer knows the job and it left no record */
+    DT_CAUSE_NO_TUNER,    /* it found that no tuner was there any more, and ended */
     DT_CAUSE_NOT_HANDED_OVER, /* its parent's checkpoint could not be copied */
     DT_CAUSES,
 };
@@ -184,6 +185,7 @@ struct dt_trial {
     struct dt_part *parts; /* its runs before this one that told how far they were, in order */
     size_t nparts;
     size_t moves;          /* re-allocations that were begun */
+    int untended;          /* runs that ended since no tuner was there */
     struct dt_role_usages usage; /* what its roles use; empty where the monitor is off */
 };
 

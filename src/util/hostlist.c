@@ -7,7 +7,10 @@
 
 #define COUNT_MAX 1000000
 
-#define RANGE_MAX 1000000
+/* More than any cluster has; a list of that size is damage, and there is no memory for all that can be written in a few
+ * brackets. */
+#define NAMES_MAX 100000
+#define NAME_MAX_LENGTH 1024
 
 static int add_range(const char *prefix, const char *range, const char *rest, struct dt_strv *out,
                      struct dt_error *e)
@@ -23,7 +26,7 @@ static int add_range(const char *prefix, const char *range, const char *rest, st
         if (end == second)
             return dt_fail(e, "node list: \"%s\" is no range", range);
     }
-    if (*end || high < low || high - low > RANGE_MAX)
+    if (*end || high < low || high - low > NAMES_MAX)
         return dt_fail(e, "node list: \"%s\" is no range", range);
     for (long i = low; i <= high; i++) {
         char *name = dt_xasprintf("%s%0*ld%s", prefix, (int)width, i, rest);
@@ -40,6 +43,9 @@ static int add_range(const char *prefix, const char *range, const char *rest, st
 static int add_word(const char *word, struct dt_strv *out, struct dt_error *e)
 {
     const char *open = strchr(word, '[');
+    if (out->n >= NAMES_MAX || (!open && strlen(word) > NAME_MAX_LENGTH))
+        return dt_fail(e, "node list: more than %d nodes, or a name of more than %d characters", NAMES_MAX,
+                       NAME_MAX_LENGTH);
     if (!open) {
         dt_strv_add(out, word);
         return 0;

@@ -404,7 +404,7 @@ kill_tuner() {
     grep -q "tuning job $second is gone" "$dir/trials/0001/output.log"
     resume
     whole
-    grep -q '^ *1 run 1 ended (lost), no fault of the configuration: it is repeated' "$output"
+    grep -q '^ *1 run 1 ended (no tuner), no fault of the configuration: it is repeated' "$output"
 }
 
 # trial_job N: the job of trial N's last run.

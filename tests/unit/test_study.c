@@ -332,6 +332,23 @@ static void a_run_that_a_node_failed_is_repeated_twice(void **state)
     }
 }
 
+/* However often tuners come and go: it never ran, and that is not its fault. */
+static void a_run_that_lacked_a_tuner_is_repeated_as_often_as_it_takes(void **state)
+{
+    struct fixture f = study(GRID, true);
+    (void)state;
+    for (int run = 1; run <= 20; run++) {
+        go(&f);
+        assert_int_equal(trial(&f, 1)->run, run);
+        ended(&f, 1, DT_CAUSE_NO_TUNER, 0);
+        expect(&f, "submit 1");
+    }
+    go(&f);
+    ended(&f, 1, DT_CAUSE_LOST, 5);
+    expect(&f, "submit 1");
+    done(&f);
+}
+
 static void causes_are_judged(void **state)
 {
     static const struct {
@@ -1050,6 +1067,7 @@ int main(void)
         cmocka_unit_test(a_trial_without_room_comes_next),
         cmocka_unit_test(what_cannot_end_in_time_is_not_begun),
         cmocka_unit_test(a_run_that_a_node_failed_is_repeated_twice),
+        cmocka_unit_test(a_run_that_lacked_a_tuner_is_repeated_as_often_as_it_takes),
         cmocka_unit_test(causes_are_judged),
         cmocka_unit_test(objectives_are_what_was_asked_for),
         cmocka_unit_test(a_metric_that_is_no_number_is_no_objective),
