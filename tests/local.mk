@@ -48,7 +48,7 @@ TESTS += $(CLUSTER_TESTS)
 endif
 
 EXTRA_DIST += \
-	$(CLUSTER_TESTS) tests/cluster/dt-cluster tests/cluster/common.bash tests/demo tests/all \
+	$(CLUSTER_TESTS) tests/cluster/dt-cluster tests/cluster/common.bash tests/cluster/life.bash tests/demo tests/all \
 	tests/setup.bash tests/data tests/fuzz tests/bench .ci/run
 
 # For tests/fuzz/run: how a target is compiled and linked.

@@ -70,6 +70,18 @@ char *dt_records_last_lines(const char *dir)
     return n ? dt_xstrdup(text + from) : NULL;
 }
 
+bool dt_records_out_of_memory(const char *dir)
+{
+    static const char *const words[] = {"oom_kill event", "oom-kill event", "Out Of Memory",
+                                        "Exceeded step memory limit", "Exceeded job memory limit"};
+    char *lines = dt_records_last_lines(dir);
+    bool found = false;
+    for (size_t i = 0; lines && i < sizeof(words) / sizeof(*words); i++)
+        found |= strstr(lines, words[i]) != NULL;
+    free(lines);
+    return found;
+}
+
 void dt_records_read(const char *dir, struct dt_records *r)
 {
     struct json_object *start = read_record(dir, "start.json"), *end = read_record(dir, "end.json");

@@ -252,7 +252,7 @@ static enum dt_cause cause_of_state(uint32_t state, bool failed)
     "login shell, a module) or srun has a path; call dt-launch instead of srun"
 
 static void emit_end(const struct slurm *b, const struct dt_trial *t, const struct watch *w,
-                     const struct dt_records *r, const struct dt_slurm_job *job,
+                     const char *dir, const struct dt_records *r, const struct dt_slurm_job *job,
                      const struct dt_events *out)
 {
     struct dt_event *ev = dt_events_add(out, DT_EVENT_ENDED, t, dt_now());
@@ -264,6 +264,8 @@ static void emit_end(const struct slurm *b, const struct dt_trial *t, const stru
         ev->cause = DT_CAUSE_OK; /* its work was done, whatever came after */
     if (r->told && ev->cause == DT_CAUSE_EXIT)
         ev->cause = DT_CAUSE_CANCELLED; /* Slurm may not have said so yet */
+    if (failed && ev->cause == DT_CAUSE_EXIT && dt_records_out_of_memory(dir))
+        ev->cause = DT_CAUSE_OUT_OF_MEMORY;
     if (r->orphan)
         ev->cause = DT_CAUSE_NO_TUNER;
     else if (!job && (!r->ended || r->told))
@@ -365,7 +367,7 @@ static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_t
             dt_trial_metrics(&b->c, s, t, &w->feed, true, out);
         if (job && job->never)
             dt_slurm_cancel(t->job, NULL);
-        emit_end(b, t, w, &r, job, out);
+        emit_end(b, t, w, dir, &r, job, out);
         dt_feed_free(w->feed);
         dt_usage_feed_free(w->usage);
         w->feed = NULL;

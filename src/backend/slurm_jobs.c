@@ -87,7 +87,9 @@ static void add_component(struct dt_slurm_jobs *jobs, const slurm_job_info_t *in
         leader->reason = part.reason;
         part.reason = NULL;
     }
-    if (part.state == JOB_OOM || part.state == JOB_NODE_FAIL)
+    /* one that somebody cancels leaves the others running, or failing of it; where the script fails all fail with it */
+    bool alone = leader->state < JOB_COMPLETE && part.state > JOB_COMPLETE;
+    if (part.state == JOB_OOM || part.state == JOB_NODE_FAIL || part.state == JOB_CANCELLED || alone)
         leader->state = part.state;
     free(part.reason);
 }

@@ -71,6 +71,8 @@ bool dt_records_launched(const char *dir);
 double dt_records_checkpoint(const char *dir);
 /* The end of the trial's output; NULL where there is none. Caller frees. */
 char *dt_records_last_lines(const char *dir);
+/* Whether Slurm says there that the run needed more memory than it had. */
+bool dt_records_out_of_memory(const char *dir);
 /* The job that the run says it is; 0 where it has not begun. */
 uint32_t dt_records_job(const char *dir);
 /* ---- handover.c: the checkpoint of the trial that another goes on from ---- */

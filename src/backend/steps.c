@@ -344,19 +344,6 @@ static void look_for_checkpoint(const struct steps *b, const struct dt_study *s,
     "the script ended well but started no roles, so its work was not done in the trial's share; "  \
     "with layout steps start it by srun or dt-launch"
 
-/* Slurm says so in the output of the step. */
-static bool out_of_memory(const char *dir)
-{
-    static const char *const words[] = {"oom_kill event", "oom-kill event", "Out Of Memory",
-                                        "Exceeded step memory limit", "Exceeded job memory limit"};
-    char *lines = dt_records_last_lines(dir);
-    bool found = false;
-    for (size_t i = 0; lines && i < sizeof(words) / sizeof(*words); i++)
-        found |= strstr(lines, words[i]) != NULL;
-    free(lines);
-    return found;
-}
-
 static enum dt_cause cause_of(const struct run *r, const struct dt_records *rec, const char *dir)
 {
     bool failed = rec->ended ? rec->exit_code || rec->signal : r->status != 0;
@@ -365,7 +352,7 @@ static enum dt_cause cause_of(const struct run *r, const struct dt_records *rec,
     if (rec->told || (failed && r->asked))
         return DT_CAUSE_CANCELLED;
     if (failed)
-        return out_of_memory(dir) ? DT_CAUSE_OUT_OF_MEMORY : DT_CAUSE_EXIT;
+        return dt_records_out_of_memory(dir) ? DT_CAUSE_OUT_OF_MEMORY : DT_CAUSE_EXIT;
     return isnan(rec->launch) ? DT_CAUSE_NOT_LAUNCHED : DT_CAUSE_OK;
 }
 

@@ -10,6 +10,7 @@
 /* More than any cluster has; a list of that size is damage, and there is no memory for all that can be written in a few
  * brackets. */
 #define NAMES_MAX 100000
+#define NUMBER_MAX 999999999
 #define NAME_MAX_LENGTH 1024
 
 static int add_range(const char *prefix, const char *range, const char *rest, struct dt_strv *out,
@@ -26,7 +27,7 @@ static int add_range(const char *prefix, const char *range, const char *rest, st
         if (end == second)
             return dt_fail(e, "node list: \"%s\" is no range", range);
     }
-    if (*end || high < low || high - low > NAMES_MAX)
+    if (*end || low < 0 || high < low || high > NUMBER_MAX || high - low > NAMES_MAX)
         return dt_fail(e, "node list: \"%s\" is no range", range);
     for (long i = low; i <= high; i++) {
         char *name = dt_xasprintf("%s%0*ld%s", prefix, (int)width, i, rest);

@@ -4,6 +4,7 @@
 
 bats_require_minimum_version 1.5.0
 load common
+load life
 
 setup_file() {
     export BATS_NO_PARALLELIZE_WITHIN_FILE=true
@@ -25,143 +26,10 @@ teardown() {
     scancel -u "$(id -un)" 2>/dev/null || true
 }
 
-takes() {
-    [ "$1" = held ] && echo held || echo "sleep $1"
-}
-
-# script SECONDS [SECONDS]: makes train.sh, which notes in `begun` and `over` when it ran as which trial and job; it takes
-# so long as trial 1, and as the others (0.2). "held" instead of a number: until there is a file `released`.
-script() {
-    cat >train.sh <<END
-#!/bin/bash
-#SBATCH --ntasks=2 --mem-per-cpu=10M --job-name=t
-note() {
-    echo "\$DT_TRIAL \$SLURM_JOB_ID \$(date +%s.%N)"
-}
-note >>begun
-case \$DT_PLAN in
-*'"name":"ps"'*) srun true ;; # servers must have been started, or the trial is no result
-esac
-held() { # what has to be seen while a trial runs must not depend on how fast it is seen
-    until [ -e released ]; do sleep 0.05; done
-}
-case \$DT_TRIAL in
-1) $(takes "$1") ;;
-*) $(takes "${2-0.2}") ;;
-esac
-note >>over
-END
-}
-
-# What all studies of this file have in common: 4 trials one after the other, the same in each.
-common_options="--dt-workers=1-3 --dt-param=lr={1,2,3,4} --dt-max-configs=4"
-
-# start FOLDER SECONDS [OPTION...]: submits a study of such a script, or of the train.sh that is there; job and dir are set.
-start() {
-    mkdir -p "$1"
-    cd "$1"
-    export DT_TUNE_HISTORY=$PWD/history
-    # shellcheck disable=SC2086
-    [ -e train.sh ] || script $2
-    shift 2
-    # shellcheck disable=SC2086
-    job=$(${SUBMIT-sbatch} --parsable --dt-tune $common_options "$@" train.sh)
-    dir=$PWD/dt-tune-$job
-}
-
-# soon SECONDS COMMAND...: like wait_for, but looks often.
-soon() {
-    local end=$((SECONDS + $1))
-    shift
-    until "$@" 2>/dev/null; do
-        if [ $SECONDS -gt $end ]; then
-            echo "$PWD: never came: $*" >&2
-            return 1
-        fi
-        sleep 0.03
-    done
-}
-
-# event NAME [N]: the journal has at least N such events (1).
-event() {
-    [ "$(grep -c "\"event\":\"$1\"" "$dir/journal.jsonl")" -ge "${2-1}" ]
-}
-
-lines() {
-    [ "$(wc -l <"$1")" -ge "$2" ]
-}
-
-# trials_queued: prints the study's trials that Slurm has not ended.
-trials_queued() {
-    squeue -h -o %j | grep -F ".dt-${dir##*-}-" || true
-}
-
-no_trials() {
-    no_jobs ".dt-${dir##*-}-"
-}
-
-# cancelled: ends the tuning job; afterwards nothing of the study is left and its journal is sound.
-cancelled() {
-    scancel "$job"
-    gone
-}
-
-gone() {
-    soon 8 job_ended "$job"
-    soon 5 no_trials
-    sound
-}
-
-sound() {
-    [ ! -e "$dir/journal.jsonl" ] || /usr/bin/python3 - "$dir/journal.jsonl" <<'END'
-import json, sys
-text = open(sys.argv[1]).read()
-for line in text.split("\n")[:-1]:
-    json.loads(line)
-END
-}
-
-# resume [JOBID|DIR]: goes on with the study to its end.
-resume() {
-    local id
-    id=$(sbatch --parsable --dt-tune --dt-resume="${1-$dir}" train.sh)
-    soon 40 job_ended "$id"
-    output=$PWD/slurm-$id.out
-    [ "$(job_state "$id")" = COMPLETED ] || {
-        cat "$output"
-        return 1
-    }
-}
-
-# configs: prints the study's configurations in order.
-configs() {
-    /usr/bin/python3 - "$dir/journal.jsonl" <<'END'
-import json, sys
-for r in map(json.loads, open(sys.argv[1])):
-    if r.get("event") == "created":
-        print(r["trial"], r["config"])
-END
-}
-
-# whole: the study has finished, all 4 trials ran to their end once, and are those that it would have tried anyway.
-whole() {
-    [ "$(cut -d' ' -f1 over | sort -n | tr '\n' ' ')" = "1 2 3 4 " ] || {
-        echo "$PWD: over:" && cat over && cat "$dir/journal.jsonl"
-        return 1
-    }
-    [ "$(tail -1 "$dir/journal.jsonl" | grep -c '"event":"finished"')" = 1 ]
-    [ "$(configs)" = "$(cat "$BATS_FILE_TMPDIR/configs-${sequence-plain}")" ]
-    soon 10 no_trials
-}
-
 # block, unblock: all licences are taken, so that trials with --licenses=dtlic pend.
 block() {
     blocker=$(sbatch --parsable -n1 --mem=10 --licenses=dtlic:4 --output=/dev/null --wrap "sleep 600")
     soon 10 is_state "$blocker" RUNNING
-}
-
-is_state() {
-    [ "$(job_state "$1")" = "$2" ]
 }
 
 unblock() {
@@ -169,19 +37,7 @@ unblock() {
 }
 
 @test "uninterrupted: the sequence of trials that the others are compared with" {
-    plain() {
-        start . 0.3
-        soon 30 job_ended "$job"
-        configs >"$BATS_FILE_TMPDIR/configs-plain"
-        whole
-    }
-    het() {
-        start . 0.3 --dt-ps=1 --dt-layout=het
-        soon 30 job_ended "$job"
-        configs >"$BATS_FILE_TMPDIR/configs-het"
-        sequence=het whole
-    }
-    at_once plain het
+    at_once plain_course het_course
 }
 
 @test "scancel of the tuning job: before and while it starts, during the first submission" {
@@ -405,41 +261,6 @@ kill_tuner() {
     resume
     whole
     grep -q '^ *1 run 1 ended (no tuner), no fault of the configuration: it is repeated' "$output"
-}
-
-# trial_job N: the job of trial N's last run.
-trial_job() {
-    sed -n "s/.*\"event\":\"submitted\",\"trial\":$1,.*\"job\":\([0-9]*\).*/\1/p" "$dir/journal.jsonl" | tail -1
-}
-
-# ended N KEY: what the record of trial N's end says.
-ended() {
-    /usr/bin/python3 - "$dir/journal.jsonl" "$@" <<'END'
-import json, sys
-for r in map(json.loads, open(sys.argv[1])):
-    if r.get("event") == "ended" and r["trial"] == int(sys.argv[2]):
-        print(r.get(sys.argv[3], ""))
-END
-}
-
-# finished [STATE]: the tuning job has ended so (COMPLETED); output is set.
-finished() {
-    output=$PWD/slurm-$job.out
-    soon 40 job_ended "$job"
-    is_state "$job" "${1-COMPLETED}"
-    sound
-    soon 10 no_trials
-}
-
-# requeued SECONDS: the tuning job has been restarted and goes on.
-requeued() {
-    # Slurm lets it wait for two minutes, counted from when it has ended, which may be after it pends.
-    again() {
-        sleep 0.2
-        scontrol update job "$job" StartTime=now
-        event resumed
-    }
-    soon 30 again
 }
 
 @test "requeue of the tuning job; time limits; a script that takes its time to end" {

@@ -28,7 +28,7 @@ static void test_hostlist(void **state)
         {"a,b[2],c-1", "a b2 c-1"},
         {"r[1-2]n[08-09]x", "r1n08x r1n09x r2n08x r2n09x"},
     };
-    static const char *const bad[] = {"h[1-", "h[x]", "h[3-1]", "h[1-2x]", "h[0-99999][0-99999]"};
+    static const char *const bad[] = {"h[1-", "h[x]", "h[3-1]", "h[1-2x]", "h[0-99999][0-99999]", "h[99999999999999999999]"};
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct dt_strv out = DT_STRV_INIT;

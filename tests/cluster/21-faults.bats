@@ -1,0 +1,161 @@
+#!/usr/bin/env bats
+# What Slurm and people do to the jobs of a study: each fault has the outcome that dt-tune-faults(7) states.
+
+bats_require_minimum_version 1.5.0
+load common
+load life
+
+setup_file() {
+    export BATS_NO_PARALLELIZE_WITHIN_FILE=true
+    cluster_up --nodes 8 --cpus 4 --conf PreemptType=preempt/partition_prio --conf PreemptMode=REQUEUE \
+        --conf JobAcctGatherParams=OverMemoryKill --conf SlurmdTimeout=5 \
+        --conf "PartitionName=urgent Nodes=h[1-8] State=UP PriorityTier=10"
+}
+
+teardown_file() {
+    cluster_down
+}
+
+setup() {
+    need_cluster
+    work=$(mktemp -d "$BATS_TEST_TMPDIR/faults.XXXXXX")
+    cd "$work"
+}
+
+teardown() {
+    # a test that failed half-way leaves some
+    scancel -u "$(id -un)" 2>/dev/null || true
+}
+
+# node_of JOB: the first of its nodes.
+node_of() {
+    scontrol -o show job "$1" | sed -nE '1s/.* BatchHost=(h[0-9]+) .*/\1/p'
+}
+
+# urgent NODE: a job that takes the whole node from whatever runs there, for a moment.
+urgent() {
+    sbatch --parsable --partition=urgent --nodelist="$1" --exclusive --mem=10 --output=/dev/null --wrap "sleep 0.5"
+}
+
+# all_good: the study has finished with all its trials, and trial 2 was run twice.
+twice() {
+    finished
+    [ "$(ended 2 run)" = $'1\n2' ]
+    [ "$(ended 2 cause | tail -1)" = ok ]
+    grep -q "^ *2 run 1 ended ($1), no fault of the configuration: it is repeated" "$output"
+}
+
+@test "undisturbed: the sequence of trials that the others are compared with" {
+    at_once plain_course
+}
+
+@test "trials: preempted, requeued, held, cancelled in one component, out of memory" {
+    preempted() {
+        start . "0.2 held" --exclusive
+        soon 20 lines begun 2
+        urgent "$(node_of "$(trial_job 2)")"
+        soon 30 event ended 2
+        touch released
+        twice preempted
+    }
+    requeued_trial() { # by hand; it would start behind the tuner's back, so Slurm is told beforehand to refuse
+        start . "0.2 held"
+        soon 20 lines begun 2
+        run -1 scontrol requeue "$(trial_job 2)"
+        [[ $output == *"disabled"* ]]
+        touch released
+        finished
+        whole
+    }
+    one_component() {
+        script 0.2 held
+        sed -i 's/^held() {/touch past-$DT_TRIAL; &/' train.sh
+        start . "" --dt-ps=1 --dt-layout=het
+        soon 20 test -e past-2 # no step is under way that would fail of it
+        scancel "$(trial_job 2)+1"
+        soon 20 event ended 2
+        [ "$(ended 2 cause)" = cancelled ]
+        touch released
+        finished
+        [ "$(cut -d' ' -f1 over | tr '\n' ' ')" = "1 3 4 " ]
+    }
+    memory() {
+        script 0.2
+        sed -i '2a [ "$DT_TRIAL" != 2 ] || srun -n1 /usr/bin/python3 -c "import time; x = bytearray(200 << 20); time.sleep(30)" || exit' train.sh
+        start . 0.2
+        finished
+        cat "$dir/trials/0002/output.log"; ls "$dir/trials/0002"; cat "$dir/trials/0002/end.json"; scontrol -o show job "$(trial_job 2)" | cut -c1-300;         [ "$(ended 2 cause)" = "out of memory" ]
+        grep -q '^ *2 .*failed: out of memory$' "$output"
+        [ "$(ended 1 cause),$(ended 3 cause),$(ended 4 cause)" = ok,ok,ok ]
+    }
+    at_once preempted requeued_trial one_component memory
+}
+
+@test "a trial that is held by hand while it waits is waited for" {
+    blocker=$(sbatch --parsable -n1 --mem=10 --licenses=dtlic:4 --output=/dev/null --wrap "sleep 600")
+    soon 10 is_state "$blocker" RUNNING
+    start . 0.2 --licenses=dtlic
+    soon 10 event submitted
+    scontrol hold "$(trial_job 1)"
+    scancel "$blocker"
+    held() { scontrol -o show job "$(trial_job 1)" | grep -q 'Reason=JobHeld'; }
+    soon 10 held
+    [ ! -e begun ]
+    scontrol release "$(trial_job 1)"
+    finished
+    whole
+}
+
+# The pid of a node's slurmd.
+slurmd_of() {
+    awk -v n="slurmd-$1" '$1 == n { print $2 }' "$DT_CLUSTER_DIR/run/pids" | tail -1
+}
+
+@test "nodes: drained, their slurmd killed, down under the tuning job; the tuning job preempted" {
+    drained() { # what runs there ends well, and the rest goes elsewhere
+        start . "0.2 held"
+        soon 20 lines begun 2
+        node=$(node_of "$(trial_job 2)")
+        scontrol update NodeName="$node" State=DRAIN Reason=test
+        touch released
+        finished
+        scontrol update NodeName="$node" State=RESUME
+        whole
+    }
+    tuner_preempted() {
+        start . "0.2 held" --exclusive
+        soon 20 lines begun 2
+        urgent "$(node_of "$job")"
+        soon 30 event stopping
+        touch released
+        requeued
+        finished
+        whole
+    }
+    at_once drained tuner_preempted
+}
+
+@test "nodes: the slurmd of a trial's node is killed" {
+    start . "0.2 held" --exclusive
+    soon 20 lines begun 2
+    node=$(node_of "$(trial_job 2)")
+    kill -KILL "$(slurmd_of "$node")"
+    soon 60 event ended 2
+    touch released
+    twice "node failure"
+}
+
+@test "nodes: the tuning job's node goes down" {
+    start . "0.2 held" --exclusive
+    soon 20 lines begun 2
+    node=$(node_of "$job")
+    scontrol update NodeName="$node" State=DOWN Reason=test
+    scontrol update NodeName="$node" State=DRAIN Reason=test # or it would be back at once
+    touch released
+    soon 10 event finished
+    requeued
+    [ "$(node_of "$job")" != "$node" ]
+    scontrol update NodeName="$node" State=RESUME
+    finished
+    whole
+}
