@@ -103,9 +103,11 @@ int dt_counts_expand(const char *text, int **out)
             break;
         if (end[0] == '(' && end[1] == 'x') {
             times = strtol(end + 2, &end, 10);
-            if (*end++ != ')' || times < 1 || times > COUNT_MAX)
+            if (*end++ != ')' || times < 1)
                 break;
         }
+        if (times > COUNT_MAX - n)
+            break;
         list = dt_xrealloc(list, (size_t)(n + times), sizeof(*list));
         while (times-- > 0)
             list[n++] = (int)count;
