@@ -33,7 +33,7 @@ libdt_a_SOURCES += \
 	src/optimizer/acquire.h src/optimizer/acquire.c src/optimizer/observed.h src/optimizer/observed.c \
 	src/optimizer/judge.h src/optimizer/judge.c src/optimizer/full_costs.c src/optimizer/lessons.h src/optimizer/lessons.c \
 	src/optimizer/belief.h src/optimizer/belief.c src/optimizer/pool.h src/optimizer/pool.c \
-	src/optimizer/perturb.c \
+	src/optimizer/perturb.c src/optimizer/explain.h src/optimizer/explain.c \
 	src/stopping/stopping.h src/stopping/stopping.c src/stopping/prune.h src/stopping/prune.c \
 	src/stopping/population.h src/stopping/population.c
 
