@@ -39,6 +39,28 @@ static void linef(struct dt_strv *lines, size_t columns, const char *fmt, ...)
     va_end(ap);
 }
 
+/* Goes on below itself, from column `indent`, where it does not fit behind `head`. Takes both over.
+ */
+static void add_wrapped(struct dt_strv *lines, size_t columns, size_t indent, char *head,
+                        char *text)
+{
+    size_t room = columns > indent + 10 ? columns - indent : 10;
+    const char *rest = text;
+    do {
+        size_t n = strlen(rest);
+        if (n > room) {
+            for (n = room; n > 0 && rest[n] != ' '; n--)
+                ;
+            n = n ? n : room;
+        }
+        linef(lines, columns, "%-*s%.*s", (int)indent, head, (int)n, rest);
+        head[0] = '\0';
+        rest += n + strspn(rest + n, " ");
+    } while (*rest);
+    free(head);
+    free(text);
+}
+
 /* ---- words ---- */
 
 static size_t count_state(const struct dt_study *s, enum dt_trial_state state)
@@ -153,14 +175,21 @@ static void add_level(struct dt_buf *b, const char *name, double level)
         dt_buf_addf(b, " %s %.0f%%", name, 100 * level);
 }
 
-/* What it reported last, and what its roles use. */
-static char *signs_of(const struct dt_trial *t)
+/* What it reported last. Caller frees. */
+static char *metrics_of(const struct dt_trial *t)
 {
     struct dt_buf b = DT_BUF_INIT;
     for (size_t i = 0; i < t->nmetrics; i++) {
         const struct dt_metric *m = &t->metrics[i];
         dt_buf_addf(&b, "%s%s %.5g", b.len ? ", " : "", m->name, m->last);
     }
+    return dt_buf_take(&b);
+}
+
+/* What its roles use. Caller frees. */
+static char *usage_of(const struct dt_trial *t)
+{
+    struct dt_buf b = DT_BUF_INIT;
     for (size_t i = 0; i < t->usage.n; i++) {
         const struct dt_role_usage *r = &t->usage.v[i];
         if (!r->n)
@@ -180,15 +209,20 @@ static void add_open_trial(const struct dt_study *s, const struct dt_trial *t, s
     static const char *const doing[] = {"waits", "queued", "runs"};
     const double since[] = {t->t_created, t->t_submitted, t->t_started};
     char *time = dt_format_duration(fmax(at.now - since[t->state], 0));
-    char *config = dt_config_text(s->space, t->x), *signs = signs_of(t);
-    bool moving = t->move.x != NULL;
-    linef(lines, at.columns, "%5d %6s %9s %10s  %s%s", t->id, moving ? "moves" : doing[t->state],
-          time, "", config, t->pruned ? " (to be stopped early)" : "");
-    if (*signs)
-        linef(lines, at.columns, "%13s%s", "", signs);
+    char *config = dt_config_text(s->space, t->x), *metrics = metrics_of(t), *usage = usage_of(t);
+    char *head = dt_xasprintf("%5d %6s %9s", t->id, t->move.x ? "moves" : doing[t->state], time);
+    add_wrapped(lines, at.columns, 35, head, config);
+    if (t->pruned)
+        linef(lines, at.columns, "%13s%s", "", "to be stopped early");
+    if (*metrics)
+        add_wrapped(lines, at.columns, 13, dt_xstrdup(""), metrics);
+    else
+        free(metrics);
+    if (*usage)
+        add_wrapped(lines, at.columns, 13, dt_xstrdup(""), usage);
+    else
+        free(usage);
     free(time);
-    free(config);
-    free(signs);
 }
 
 /* ---- those that are ---- */

@@ -145,7 +145,9 @@
   function head() {
     add(page, "h1", "Study " + report.study + " of " + views.job_name);
     add(page, "p", (report.complete ? "Ended: " : "Not over: ") + (report.stop_reason || "it goes on") +
-                   ". Objective: " + report.objective + " (" + report.goal + ").", "how");
+                   ". Objective: " + report.objective + " (" + report.goal + ")." + (report.best
+                     ? " The script best.sh in the study's folder submits the job in the configuration to run from now on."
+                     : ""), "how");
     const facts = add(page, "div", undefined, "facts");
     if (report.best)
       fact(facts, "the best, trial " + bestId, value(report.best.mean), words(report.best.config) +
