@@ -18,7 +18,8 @@
 
 static const char usage_text[] =
     "usage: dt-tune doctor [--no-plugins]\n"
-    "Looks at how dt-tune and Slurm are set up, as seen from this host and folder; says what is wrong and what\n"
+    "Looks at how dt-tune and Slurm are set up, as seen from this host and folder; says what is "
+    "wrong and what\n"
     "to do about it. Run it in the folder that you submit from.\n"
     "  --no-plugins  for dt-sbatch alone, which needs none\n";
 
@@ -84,19 +85,22 @@ static void check_programs(struct visit *v)
         well("dt-tune %s, with dt-launch beside it", DT_VERSION);
     else
         bad(v,
-            "install all of dt-tune in one folder that the compute nodes have, too: they start dt-launch",
+            "install all of dt-tune in one folder that the compute nodes have, too: they start "
+            "dt-launch",
             "dt-launch is not beside dt-tune (%s)", launch ? launch : "?");
     if (sbatch)
         well("sbatch is %s", sbatch);
     else
         bad(v,
-            "put Slurm's commands into PATH, also that of compute nodes, where the tuning job submits",
+            "put Slurm's commands into PATH, also that of compute nodes, where the tuning job "
+            "submits",
             "there is no sbatch in PATH");
     if (access(page, R_OK) == 0)
         well("the data of report.html is there");
     else
         bad(v,
-            "install dt-tune's data files, on compute nodes too; without them a study has no report.html",
+            "install dt-tune's data files, on compute nodes too; without them a study has no "
+            "report.html",
             "%s: %s", page, strerror(errno));
     dt_error_clear(&e);
     free(launch);
@@ -167,7 +171,8 @@ static bool check_controller(struct visit *v)
     struct dt_error e = DT_ERROR_INIT;
     if (dt_site_read(&v->site, &e) < 0) {
         bad(v,
-            "look whether slurmctld runs (scontrol ping), whether slurm.conf here is the cluster's, and at munge below",
+            "look whether slurmctld runs (scontrol ping), whether slurm.conf here is the "
+            "cluster's, and at munge below",
             "slurmctld does not answer: %s", e.text);
         dt_error_clear(&e);
         return false;
@@ -187,8 +192,10 @@ static bool check_controller(struct visit *v)
         well("the clock here is slurmctld's");
     else
         bad(v,
-            "set the clocks of all hosts (chronyc tracking, timedatectl); munge refuses more than 300 s",
-            "the clock here and slurmctld's are %.0f s apart: queue waits and run times will be wrong",
+            "set the clocks of all hosts (chronyc tracking, timedatectl); munge refuses more "
+            "than 300 s",
+            "the clock here and slurmctld's are %.0f s apart: queue waits and run times will be "
+            "wrong",
             apart);
     return true;
 }
@@ -200,20 +207,22 @@ static void check_scheduler(struct visit *v)
         well("backfill is on, so that heterogeneous jobs start");
     else
         bad(v,
-            "SchedulerType=sched/backfill in slurm.conf, then restart slurmctld; else use --dt-layout=packed",
+            "SchedulerType=sched/backfill in slurm.conf, then restart slurmctld; else use "
+            "--dt-layout=packed",
             "%s: layout het cannot be used, since only backfill starts heterogeneous jobs",
             s->scheduler);
     if (strcmp(s->accounting, "accounting_storage/slurmdbd") == 0)
         well("accounting is on: sacct shows the trials after their end");
     else
-        note(
-            "AccountingStorageType=accounting_storage/slurmdbd gives sacct the trials; dt-tune needs it not",
-            "no accounting: of trials that ended, the study's folder alone tells");
+        note("AccountingStorageType=accounting_storage/slurmdbd gives sacct the trials; dt-tune "
+             "needs it not",
+             "no accounting: of trials that ended, the study's folder alone tells");
     if (s->min_job_age == 0 || s->min_job_age >= JOB_AGE_S)
         well("slurmctld remembers ended jobs for %u s", s->min_job_age);
     else
         bad(v, "MinJobAge=300 in slurm.conf (its default), then scontrol reconfigure",
-            "slurmctld forgets ended jobs after %u s: a trial's end may be missed and count as lost",
+            "slurmctld forgets ended jobs after %u s: a trial's end may be missed and count as "
+            "lost",
             s->min_job_age);
 }
 
@@ -288,7 +297,8 @@ static void check_started(struct visit *v, const struct spank *s)
         well("sbatch starts %s, of this version", argv[0]);
     else
         bad(v,
-            "install one version on all hosts, or write dt_tune=/path/of/dt-tune behind the plugin's name in plugstack.conf",
+            "install one version on all hosts, or write dt_tune=/path/of/dt-tune behind the "
+            "plugin's name in plugstack.conf",
             "%s, which sbatch starts, is not of version %s: %s", argv[0], DT_VERSION, out);
     free(out);
     free(ours);
@@ -302,7 +312,8 @@ static void check_spank(struct visit *v)
     read_plugstack(v->site.plugstack, 0, &s);
     if (!s.path)
         bad(v,
-            "add a line \"include /etc/slurm/plugstack.conf.d/*.conf\" to it and put dt-tune.conf into that folder, on "
+            "add a line \"include /etc/slurm/plugstack.conf.d/*.conf\" to it and put "
+            "dt-tune.conf into that folder, on "
             "every host; or use dt-sbatch, which needs no plugin",
             "%s does not name spank_dt_tune.so",
             *v->site.plugstack ? v->site.plugstack : "plugstack.conf, if there is one,");
@@ -330,8 +341,10 @@ static void check_job_submit(struct visit *v)
     dt_strv_free(&names);
     if (!named) {
         bad(v,
-            "JobSubmitPlugins=dt_tune in slurm.conf (behind others with a comma), then restart slurmctld; or use dt-sbatch",
-            "slurmctld has no job_submit plugin dt_tune: sbatch --dt-tune would run the job untuned");
+            "JobSubmitPlugins=dt_tune in slurm.conf (behind others with a comma), then restart "
+            "slurmctld; or use dt-sbatch",
+            "slurmctld has no job_submit plugin dt_tune: sbatch --dt-tune would run the job "
+            "untuned");
         return;
     }
     well("slurmctld has loaded job_submit/dt_tune");

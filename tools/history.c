@@ -8,21 +8,27 @@
 #include <time.h>
 
 static const char usage_text[] =
-    "usage: dt-tune history [--key=KEY|--script=FILE] [--show=STUDY|--compare=STUDY,...] [--format=FORMAT]\n"
-    "       dt-tune history --prune [--key=KEY] [--script=FILE] [--study=STUDY] [--older=DAYS] [--dry-run]\n"
+    "usage: dt-tune history [--key=KEY|--script=FILE] [--show=STUDY|--compare=STUDY,...] "
+    "[--format=FORMAT]\n"
+    "       dt-tune history --prune [--key=KEY] [--script=FILE] [--study=STUDY] [--older=DAYS] "
+    "[--dry-run]\n"
     "       dt-tune history --import=FILE.csv --spec=SPEC.json [--value=COLUMN] [SCRIPT [ARGS]]\n"
     "Lists what earlier studies have found, the last first.\n"
     "  --key=KEY      only those of a workload: the KEY column, or \"history\": {\"key\": ...} of "
     "SPEC\n"
     "  --script=FILE  only those of this batch script, whatever its arguments\n"
     "  --show=STUDY   all that one study has observed; STUDY: a name or folder\n"
-    "  --compare=STUDY,STUDY,...  what several studies have found, side by side; the first is the measure\n"
+    "  --compare=STUDY,STUDY,...  what several studies have found, side by side; the first is "
+    "the measure\n"
     "  --prune        forget the studies that all of --key, --script, --study and --older name\n"
     "  --older=DAYS   with --prune: those that ended longer ago\n"
     "  --dry-run      with --prune: only list them\n"
-    "  --import=FILE  rows of a table, with a column for each parameter of SPEC, as a study of SCRIPT\n"
-    "  --value=COLUMN where the objective is in it (value); also status, duration_s and nodes are read\n"
-    "  --format=FORMAT  text or json; with --show also csv, jsonl (for dt-tune suggest) and optuna (a\n"
+    "  --import=FILE  rows of a table, with a column for each parameter of SPEC, as a study of "
+    "SCRIPT\n"
+    "  --value=COLUMN where the objective is in it (value); also status, duration_s and nodes "
+    "are read\n"
+    "  --format=FORMAT  text or json; with --show also csv, jsonl (for dt-tune suggest) and "
+    "optuna (a\n"
     "                 journal file for optuna-dashboard)\n"
     "sbatch --dt-apply=STUDY SCRIPT submits a job in a study's best configuration.\n";
 
@@ -325,7 +331,8 @@ static int same_question(struct json_object *a, struct json_object *b, struct dt
         if (strcmp(dt_json_str(a, keys[i], ""), dt_json_str(b, keys[i], "")) != 0)
             return dt_fail(
                 e,
-                "history: --compare: the %s of study %s is \"%s\" and that of study %s \"%s\": they "
+                "history: --compare: the %s of study %s is \"%s\" and that of study %s \"%s\": "
+                "they "
                 "cannot be compared",
                 keys[i], dt_json_str(a, "study", "?"), dt_json_str(a, keys[i], ""),
                 dt_json_str(b, "study", "?"), dt_json_str(b, keys[i], ""));

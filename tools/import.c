@@ -194,12 +194,11 @@ int import_history(const char *dir, const char *csv, const char *spec, const cha
     char *text = NULL;
     bool ok = m.spec != NULL;
     if (ok && !*script && !m.spec->history_key)
-        ok =
-            dt_fail(
-                e,
-                "history: --import: which program? Name its batch script (and its arguments) last, or give "
-                "%s a \"history\": {\"key\": ...}",
-                spec) == 0;
+        ok = dt_fail(e,
+                     "history: --import: which program? Name its batch script (and its arguments) "
+                     "last, or give "
+                     "%s a \"history\": {\"key\": ...}",
+                     spec) == 0;
     ok = ok && (text = *script ? dt_read_text(*script, DT_SCRIPT_MAX, e) : dt_xstrdup("")) &&
          (m.table = dt_table_read(csv, e)) &&
          (m.space = dt_space_new(m.spec->params, m.spec->nparams, &none, NULL, 0, NULL, NULL, NULL,

@@ -1,4 +1,5 @@
-/* For programs that dt-tune starts: their parameters, and what they report. One file, no library needed.
+/* For programs that dt-tune starts: their parameters, and what they report. One file, no library
+ * needed.
  *
  *     double lr = dt_param_double("lr", 0.1);
  *     for (long step = 1; step <= dt_param_long("steps", 1000); step++) {
@@ -6,8 +7,8 @@
  *         dt_report(2, "step", (double)step, "loss", loss);
  *     }
  *
- * Outside of a trial parameters have their defaults and nothing is reported, so the program is the same. In a program of
- * many tasks one of them reports. C99 or C++ on POSIX. */
+ * Outside of a trial parameters have their defaults and nothing is reported, so the program is the
+ * same. In a program of many tasks one of them reports. C99 or C++ on POSIX. */
 #ifndef DT_TUNE_H
 #define DT_TUNE_H
 
@@ -21,7 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The hyperparameter as text; `fallback` where it has no value. Names may be as long as 200 characters. */
+/* The hyperparameter as text; `fallback` where it has no value. Names may be as long as 200
+ * characters. */
 static inline const char *dt_param_text(const char *name, const char *fallback)
 {
     char variable[256] = "DT_PARAM_";
@@ -35,7 +37,8 @@ static inline const char *dt_param_text(const char *name, const char *fallback)
     return value ? value : fallback;
 }
 
-/* As a number; one that is none ends the program, since it would go on with something that nobody meant. */
+/* As a number; one that is none ends the program, since it would go on with something that nobody
+ * meant. */
 static inline double dt_param_double(const char *name, double fallback)
 {
     const char *text = dt_param_text(name, NULL);
@@ -58,8 +61,9 @@ static inline long dt_param_long(const char *name, long fallback)
     return (long)x;
 }
 
-/* Reports `n` metrics, each a name (letters, digits, _ and so on: no quotes) and a double; "step" or "epoch" among them
- * says how far the program is. 0; -1 where it could not be written, with errno. */
+/* Reports `n` metrics, each a name (letters, digits, _ and so on: no quotes) and a double; "step"
+ * or "epoch" among them says how far the program is. 0; -1 where it could not be written, with
+ * errno. */
 static inline int dt_report(int n, ...)
 {
     const char *path = getenv("DT_METRICS_FILE");
@@ -86,7 +90,9 @@ static inline int dt_report(int n, ...)
     fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0666);
     if (fd < 0)
         return -1;
-    rc = write(fd, line, (size_t)len) == len ? 0 : -1; /* one write: lines of several tasks do not mix */
+    rc = write(fd, line, (size_t)len) == len
+             ? 0
+             : -1; /* one write: lines of several tasks do not mix */
     close(fd);
     return rc;
 }

@@ -1,4 +1,4 @@
-"""For programs that dt-tune starts: their parameters, and what they report. One file, no other needed.
+"""For programs that dt-tune starts: their parameters, and what they report. One file, no more.
 
     import dt_tune
     lr = dt_tune.param("lr", 0.1)            # of the same type as the default
@@ -6,8 +6,8 @@
         ...
         dt_tune.report(epoch=epoch, loss=loss, accuracy=accuracy)
 
-Outside of a trial parameters have their defaults and nothing is reported, so the program is the same.
-Python 3.6 or later.
+Outside of a trial parameters have their defaults and nothing is reported, so the program is the
+same. Python 3.6 or later.
 """
 
 import json
@@ -21,7 +21,7 @@ def trial():
 
 
 def params():
-    """All hyperparameters of the trial, as numbers and strings; one that has no value is not there."""
+    """All hyperparameters of the trial, numbers and strings; one without a value is not there."""
     return json.loads(os.environ.get("DT_PARAMS") or "{}")
 
 
@@ -32,13 +32,15 @@ def param(name, default=None):
         return default
     if isinstance(default, bool):
         return value in (True, 1, "1", "true", "True", "yes", "on")
-    if isinstance(default, int) and float(value) != int(float(value)):
-        raise ValueError("parameter {} is {}, and should be a whole number".format(name, value))
-    return value if default is None else type(default)(float(value) if isinstance(default, int) else value)
+    if isinstance(default, int):
+        if float(value) != int(float(value)):
+            raise ValueError("parameter {} is {}, not a whole number".format(name, value))
+        return int(float(value))
+    return value if default is None else type(default)(value)
 
 
 def checkpoint_dir(default=None):
-    """The folder for checkpoints, which a restarted trial finds again; `default` outside of a trial."""
+    """The folder for checkpoints, which a restarted trial finds again; else the default."""
     return os.environ.get("DT_CHECKPOINT_DIR") or default
 
 
@@ -48,12 +50,14 @@ def restarts():
 
 
 def report(**metrics):
-    """Report numbers by name, `step` or `epoch` among them to say how far the program is. In a program of many tasks one
-    of them does it. A line is written at once, so several may do so all the same."""
+    """Report numbers by name, `step` or `epoch` among them to say how far the program is.
+
+    In a program of many tasks one does it; where several do, their lines do not mix.
+    """
     path = os.environ.get("DT_METRICS_FILE")
     if not path:
         return
-    line = {name: float(value) if hasattr(value, "__float__") else value for name, value in metrics.items()}
+    line = {name: float(value) for name, value in metrics.items()}
     line.setdefault("time", time.time())
     data = (json.dumps(line) + "\n").encode()
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define QUIET 60.0    /* seconds without an event that are worth a word */
 #define LEAST_ENDED 3 /* lines that those that ended get, however many run */
 
 /* ---- lines that fit ---- */
@@ -119,8 +120,11 @@ static void add_head(const struct dt_study *s, const char *name, const char *job
         begun ? dt_study_elapsed(s) + (s->complete ? 0 : fmax(at.now - s->t_last, 0)) : 0;
     char *took = dt_format_duration(so_far);
     char *objective = dt_spec_objective_text(s->spec);
-    linef(lines, at.columns, "dt-tune study %s of %s: %s, for %s", name, job, what_it_does(s),
-          took);
+    double quiet = begun && !s->complete ? at.now - s->t_last : 0;
+    char *ago = dt_format_duration(quiet);
+    linef(lines, at.columns, "dt-tune study %s of %s: %s, for %s%s%s", name, job, what_it_does(s),
+          took, quiet > QUIET ? ", nothing new for the last " : "", quiet > QUIET ? ago : "");
+    free(ago);
     linef(lines, at.columns,
           "objective: %s   trials: %zu of at most %zu ended, %zu run, %zu wait, %zu failed",
           objective, count_state(s, DT_TRIAL_ENDED), s->stopping.max_configs,

@@ -85,8 +85,6 @@
       animation: false,
       color: hues(),
       textStyle: {color: css("--ink"), fontFamily: "system-ui, sans-serif"},
-      tooltip: {renderMode: "richText", confine: true, backgroundColor: css("--fill"),
-                borderColor: css("--rule"), textStyle: {color: css("--ink")}},
     }, c.option(width)));
   }
 
@@ -202,7 +200,7 @@
     plot(parent, "importance of each parameter for " + model.of, 26 * rows.length + 50, () => ({
       grid: grid({top: 6, right: 60}),
       xAxis: axis("share of what " + model.of + " varies by", {type: "value", min: 0,
-        axisLabel: {color: css("--ink"), textBorderColor: css("--paper"), textBorderWidth: 4, formatter: x => Math.round(100 * x) + " %"}}),
+        axisLabel: {color: css("--soft"), formatter: x => Math.round(100 * x) + " %"}}),
       yAxis: axis("", {type: "category", data: rows.map(r => r.param)}),
       tooltip: {...tip(), formatter: p => p.name + ": " + number(100 * p.value) + " %"},
       series: [{type: "bar", barMaxWidth: 16, data: rows.map(r => r.share),
@@ -338,7 +336,8 @@
     const e = plot(place, "parallel coordinates of all trials", 340, () => ({
       parallel: {left: 40, right: 60, top: 40, bottom: 20, parallelAxisDefault: {
         nameTextStyle: {color: css("--ink")}, nameLocation: "end", nameGap: 14,
-        axisLabel: {color: css("--soft"), formatter: x => number_or_word(isNaN(x) || x === "" ? x : Number(x))},
+        axisLabel: {color: css("--ink"), textBorderColor: css("--paper"), textBorderWidth: 4,
+                    formatter: x => number_or_word(isNaN(x) || x === "" ? x : Number(x))},
         axisLine: {lineStyle: {color: css("--soft")}}, axisTick: {lineStyle: {color: css("--soft")}}}},
       parallelAxis: axes(),
       tooltip: {...tip(), formatter: p => p.data.t ? told(p.data.t) : ""},
