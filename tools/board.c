@@ -10,11 +10,10 @@
 #define MINUTE 60.0
 #define RETRY 600.0 /* after a refusal */
 
-struct board board_new(const struct dt_setup *s, uint32_t tuner_job)
+struct board board_new(uint32_t tuner_job)
 {
-    /* a comment of the user's own stays */
-    bool own = dt_submission_get(s->submission, "comment") != NULL;
-    return (struct board){.job = own ? 0 : tuner_job, .due = -INFINITY};
+    bool ours = tuner_job && dt_slurm_comment_is_free(tuner_job);
+    return (struct board){.job = ours ? tuner_job : 0, .due = -INFINITY};
 }
 
 void board_show(struct board *b, const struct dt_study *s)

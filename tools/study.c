@@ -447,7 +447,9 @@ static void write_report(const char *dir, const struct dt_setup *s, const struct
 static void draw_report(const char *dir)
 {
     struct dt_error e = DT_ERROR_INIT;
-    if (write_page(dir, &e) < 0)
+    if (write_page(dir, &e) == 0)
+        printf("plots: %s/report.html\n", dir);
+    else
         printf("warning: there is no report.html: %s\n", e.text);
     dt_error_clear(&e);
 }
@@ -475,7 +477,7 @@ static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journa
         study->closes = dt_allocation_closes(a);
     if (launch)
         b = a->job ? dt_backend_steps(&config, a) : dt_backend_slurm(&config);
-    struct audience audience = {serve, board_new(s, tuner_job)};
+    struct audience audience = {serve, board_new(tuner_job)};
     struct dt_reporter reporter = {
         .event = on_event, .arg = &audience, .request = serve ? on_request : NULL};
     if (serve)

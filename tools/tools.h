@@ -61,7 +61,8 @@ struct board {
     double due;   /* not to be changed before, by the monotonic clock */
     char *shown;
 };
-struct board board_new(const struct dt_setup *s, uint32_t tuner_job);
+/* A job that has a comment of another's keeps it. */
+struct board board_new(uint32_t tuner_job);
 void board_show(struct board *b, const struct dt_study *s);
 void board_free(struct board *b);
 

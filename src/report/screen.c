@@ -40,25 +40,24 @@ static void linef(struct dt_strv *lines, size_t columns, const char *fmt, ...)
     va_end(ap);
 }
 
-/* Goes on below itself, from column `indent`, where it does not fit behind `head`. Takes both over.
- */
-static void add_wrapped(struct dt_strv *lines, size_t columns, size_t indent, char *head,
+/* Text that goes on below itself, from column `indent`, where it does not fit behind `head`;
+ * nothing where both are empty. Takes the text over. */
+static void add_wrapped(struct dt_strv *lines, size_t columns, int indent, const char *head,
                         char *text)
 {
-    size_t room = columns > indent + 10 ? columns - indent : 10;
+    size_t room = columns > (size_t)indent + 10 ? columns - (size_t)indent : 10;
     const char *rest = text;
-    do {
+    while (*head || *rest) {
         size_t n = strlen(rest);
         if (n > room) {
             for (n = room; n > 0 && rest[n] != ' '; n--)
                 ;
             n = n ? n : room;
         }
-        linef(lines, columns, "%-*s%.*s", (int)indent, head, (int)n, rest);
-        head[0] = '\0';
+        linef(lines, columns, "%-*s%.*s", indent, head, (int)n, rest);
+        head = "";
         rest += n + strspn(rest + n, " ");
-    } while (*rest);
-    free(head);
+    }
     free(text);
 }
 
@@ -213,19 +212,13 @@ static void add_open_trial(const struct dt_study *s, const struct dt_trial *t, s
     static const char *const doing[] = {"waits", "queued", "runs"};
     const double since[] = {t->t_created, t->t_submitted, t->t_started};
     char *time = dt_format_duration(fmax(at.now - since[t->state], 0));
-    char *config = dt_config_text(s->space, t->x), *metrics = metrics_of(t), *usage = usage_of(t);
     char *head = dt_xasprintf("%5d %6s %9s", t->id, t->move.x ? "moves" : doing[t->state], time);
-    add_wrapped(lines, at.columns, 35, head, config);
+    add_wrapped(lines, at.columns, 35, head, dt_config_text(s->space, t->x));
     if (t->pruned)
         linef(lines, at.columns, "%13s%s", "", "to be stopped early");
-    if (*metrics)
-        add_wrapped(lines, at.columns, 13, dt_xstrdup(""), metrics);
-    else
-        free(metrics);
-    if (*usage)
-        add_wrapped(lines, at.columns, 13, dt_xstrdup(""), usage);
-    else
-        free(usage);
+    add_wrapped(lines, at.columns, 13, "", metrics_of(t));
+    add_wrapped(lines, at.columns, 13, "", usage_of(t));
+    free(head);
     free(time);
 }
 

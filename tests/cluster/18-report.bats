@@ -136,12 +136,13 @@ comment_is() {
     command -v tmux >/dev/null || skip "tmux is not installed"
     export DT_TUNE_HISTORY=$BATS_TEST_TMPDIR/history
     printf '#!/bin/bash\n#SBATCH --ntasks=1 --mem-per-cpu=50M\nuntil [ -e released ]; do sleep 0.1; done\n' >train.sh
-    job=$(sbatch --parsable --dt-tune --dt-workers=1,2 --dt-layout=packed --dt-max-configs=2 train.sh)
+    job=$(sbatch --parsable --comment=mine --dt-tune --dt-workers=1,2 --dt-layout=packed --dt-max-configs=2 train.sh)
     wait_for 60 test -e "dt-tune-$job/journal.jsonl"
     tmux -S "$PWD/tmux" -f /dev/null new-session -d -x 60 -y 15 "bash --norc" 3>&-
     tmux -S "$PWD/tmux" send-keys "PS1='shell> '; stty -a >before; clear" Enter "dt-tune watch $job" Enter
     wait_for 30 shows 'q: leave'
     wait_for 30 shows 'runs'
+    comment_is mine
     tmux -S "$PWD/tmux" send-keys q
     wait_for 30 shows 'shell> '
     run ! shows 'q: leave'

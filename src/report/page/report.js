@@ -1,4 +1,5 @@
-/* Draws the page. The data is JSON in two elements; its words reach the page as text only, never as HTML. */
+/* Draws the page. The data is JSON in two elements; its words reach the page as text only, never
+ * as HTML. */
 "use strict";
 (() => {
   const report = JSON.parse(document.getElementById("report").textContent);
@@ -32,7 +33,8 @@
     return String(Number(Number(x).toPrecision(size >= 1000 ? 6 : 4)));
   }
 
-  const value = x => number(x) + (views.unit && x !== null && x !== undefined ? " " + views.unit : "");
+  const known = x => x !== null && x !== undefined;
+  const value = x => number(x) + (views.unit && known(x) ? " " + views.unit : "");
 
   function duration(s) {
     if (s === null || s === undefined)
@@ -45,7 +47,8 @@
   }
 
   const words = config =>
-    Object.entries(config).filter(([, v]) => v !== null).map(([k, v]) => k + "=" + v).join(" ") || "as submitted";
+    Object.entries(config).filter(([, v]) => v !== null).map(([k, v]) => k + "=" + v).join(" ") ||
+      "as submitted";
 
   const count = (n, noun) => n + " " + noun + (n === 1 ? "" : "s");
 
@@ -101,10 +104,12 @@
   const yAxis = (name, more) => axis(name, Object.assign({
     nameLocation: "end", nameGap: 10, nameTextStyle: {color: css("--soft"), align: "left"}}, more));
 
-  const legend = more => Object.assign({top: 0, left: 0, type: "scroll", itemGap: 14, textStyle: {color: css("--ink")},
+  const legend = more => Object.assign({top: 0, left: 0, type: "scroll", itemGap: 14,
+    textStyle: {color: css("--ink")},
                                         inactiveColor: css("--rule")}, more);
 
-  const grid = more => Object.assign({left: 8, right: 18, top: 56, bottom: 34, containLabel: true}, more);
+  const grid = more => Object.assign({left: 8, right: 18, top: 56, bottom: 34, containLabel: true},
+    more);
 
   /* Whether an axis of these values should be logarithmic. */
   function wide(values) {
@@ -114,20 +119,25 @@
 
   /* On a logarithmic axis no decade is shown for a single value in it. */
   const scale = values => wide(values)
-    ? {type: "log", min: x => Number((.8 * x.min).toPrecision(2)), max: x => Number((1.25 * x.max).toPrecision(2)),
+    ? {type: "log", min: x => Number((.8 * x.min).toPrecision(2)),
+      max: x => Number((1.25 * x.max).toPrecision(2)),
        axisLabel: {color: css("--soft"), hideOverlap: true, formatter: number}}
     : {type: "value", scale: true};
 
   /* Ticks that people who read a clock expect. */
   function clock(longest) {
-    const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
+    const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600,
+      43200, 86400];
     return steps.find(s => longest / s <= 8) || 86400 * Math.ceil(longest / 86400 / 8);
   }
 
-  const timeAxis = (name, longest) => axis(name, {type: "value", min: 0, max: longest, interval: clock(longest),
-    axisLabel: {color: css("--soft"), hideOverlap: true, showMaxLabel: false, formatter: duration}});
+  const timeAxis = (name, longest) => axis(name, {type: "value", min: 0, max: longest,
+    interval: clock(longest),
+    axisLabel: {color: css("--soft"), hideOverlap: true, showMaxLabel: false,
+      formatter: duration}});
 
-  const told = t => "trial " + t.trial + ": " + (t.value === null ? t.cause || t.status : value(t.value)) + "\n" +
+  const told = t => "trial " + t.trial + ": " +
+    (t.value === null ? t.cause || t.status : value(t.value)) + "\n" +
                     words(t.config).replace(/(.{50,}?) /g, "$1\n");
 
   /* ---- the head ---- */
@@ -142,9 +152,11 @@
 
   function head() {
     add(page, "h1", "Study " + report.study + " of " + views.job_name);
-    add(page, "p", (report.complete ? "Ended: " : "Not over: ") + (report.stop_reason || "it goes on") +
+    add(page, "p", (report.complete ? "Ended: " : "Not over: ") +
+      (report.stop_reason || "it goes on") +
                    ". Objective: " + report.objective + " (" + report.goal + ")." + (report.best
-                     ? " The script best.sh in the study's folder submits the job in the configuration to run from now on."
+                     ? " The script best.sh in the study's folder submits the job in the " +
+                       "configuration to run from now on."
                      : ""), "how");
     const facts = add(page, "div", undefined, "facts");
     if (report.best)
@@ -152,45 +164,58 @@
            (report.best.measurements > 1 ? "; mean of " + report.best.measurements + " runs" : ""));
     else
       fact(facts, "the best", "none yet");
-    fact(facts, "against the job as submitted", report.gain === null ? "unknown" : number(report.gain) + " x",
-         report.submitted ? value(report.submitted.mean) + " with " + words(report.submitted.config) : "");
+    fact(facts, "against the job as submitted", report.gain === null ? "unknown" :
+      number(report.gain) + " x",
+         report.submitted ? value(report.submitted.mean) + " with " +
+           words(report.submitted.config) : "");
     fact(facts, "what the search cost", count(report.cost.trials, "trial"),
-         duration(report.cost.elapsed_s) + " in all, " + duration(report.cost.run_s) + " running, " +
+         duration(report.cost.elapsed_s) + " in all, " + duration(report.cost.run_s) +
+           " running, " +
          duration(report.cost.queue_s) + " in the queue");
-    fact(facts, "node-hours", number(report.cost.node_hours), number(report.cost.billed_s) + " billed seconds");
+    fact(facts, "node-hours", number(report.cost.node_hours), number(report.cost.billed_s) +
+      " billed seconds");
   }
 
   /* ---- the best so far ---- */
 
   const kinds = [ /* status, how it is called, shape */
-    ["ok", "measured", "circle"], ["censored", "at least so", "triangle"], ["pruned", "stopped early", "diamond"],
+    ["ok", "measured", "circle"], ["censored", "at least so", "triangle"],
+      ["pruned", "stopped early", "diamond"],
     ["poor", "without the quality", "rect"], ["failed", "failed", cross]];
 
   function course() {
     if (!views.course.length)
       return;
     const s = section("course", "The best so far",
-      "Each mark is a trial, in the order in which they ended; the line is the best configuration by then, by the mean of " +
-      "its runs." + (trials.some(t => t.status === "failed") ? " Crosses, at the worst value, are trials that failed." : ""));
+      "Each mark is a trial, in the order in which they ended; the line is the best " +
+        "configuration by then, by the mean of " +
+      "its runs." + (trials.some(t => t.status === "failed") ?
+        " Crosses, at the worst value, are trials that failed." : ""));
     const rows = views.course.map((c, i) => ({c, i: i + 1, t: byId.get(c.trial)}));
     const values = rows.map(r => r.t.value);
-    const known = values.filter(x => x !== null);
-    const worst = large ? Math.min(...known) : Math.max(...known);
+    const given = values.filter(x => x !== null);
+    const worst = large ? Math.min(...given) : Math.max(...given);
     const marks = kinds.map(([status, name, symbol]) => ({
       name, type: "scatter", symbol, symbolSize: 10, z: 3,
-      itemStyle: {color: status === "ok" ? "transparent" : css("--ink"), borderColor: css("--ink"), borderWidth: 1.4},
+      itemStyle: {color: status === "ok" ? "transparent" : css("--ink"), borderColor: css("--ink"),
+        borderWidth: 1.4},
       data: rows.filter(r => r.t.status === status).map(r => ({
-        value: [r.i, r.t.value === null ? (known.length ? worst : 0) : r.t.value], t: r.t}))})).filter(m => m.data.length);
+        value: [r.i, r.t.value === null ? (given.length ? worst : 0) : r.t.value],
+          t: r.t}))})).filter(m => m.data.length);
     plot(s, "values of the trials and the best so far", 340, () => ({
       legend: legend(), grid: grid(),
-      xAxis: axis("trials that ended", {type: "value", minInterval: 1, min: 1, max: Math.max(rows.length, 2)}),
+      xAxis: axis("trials that ended", {type: "value", minInterval: 1, min: 1,
+        max: Math.max(rows.length, 2)}),
       yAxis: yAxis(report.objective + (views.unit ? " (" + views.unit + ")" : ""), scale(values)),
-      tooltip: {...tip(), formatter: p => p.data.t ? told(p.data.t) : "the best: " + value(p.value[1])},
-      series: [{name: "the best so far", type: "line", step: "end", symbol: "none", lineStyle: {width: 2.5},
+      tooltip: {...tip(), formatter: p =>
+        p.data.t ? told(p.data.t) : "the best: " + value(p.value[1])},
+      series: [{name: "the best so far", type: "line", step: "end", symbol: "none",
+        lineStyle: {width: 2.5},
                 data: rows.filter(r => r.c.mean !== null).map(r => [r.i, r.c.mean])}, ...marks]}));
   }
 
-  const tip = () => ({renderMode: "richText", confine: true, backgroundColor: css("--fill"), borderColor: css("--rule"),
+  const tip = () => ({renderMode: "richText", confine: true, backgroundColor: css("--fill"),
+    borderColor: css("--rule"),
                       textStyle: {color: css("--ink")}});
 
   /* ---- importance ---- */
@@ -235,28 +260,35 @@
       if (i < 0 || j < 0 || (seen.has(key) && t.trial !== bestId))
         return;
       seen.add(key);
-      marks.push({value: [i, j], t, symbol: t.trial === bestId ? "diamond" : t.status === "failed" ? cross : "circle",
+      marks.push({value: [i, j], t,
+                  symbol: t.trial === bestId ? "diamond" : t.status === "failed" ? cross : "circle",
                   symbolSize: t.trial === bestId ? 13 : 7});
     });
     const m = cells.map(c => c[2]), upward = model.of === report.objective && large;
     const height = Math.min(560, Math.max(220, 26 * f.ys.length + 130));
     plot(parent, "expected " + model.of + " by " + f.x + " and " + f.y, height, width => {
-      const figures = (width - 90) / f.xs.length > 70 && f.ys.length <= 20; /* there is room for them */
+      /* there is room for them */
+      const figures = (width - 90) / f.xs.length > 70 && f.ys.length <= 20;
       return {
         grid: grid({top: 40, bottom: 76}),
         xAxis: axis(f.x, {type: "category", data: f.xs.map(number_or_word)}),
         yAxis: yAxis(f.y, {type: "category", data: f.ys.map(number_or_word)}),
         tooltip: {...tip(), formatter: p => p.data.t ? told(p.data.t)
-          : f.x + "=" + f.xs[p.value[0]] + " " + f.y + "=" + f.ys[p.value[1]] + "\nexpected: " + number(p.value[2])},
-        visualMap: {min: Math.min(...m), max: Math.max(...m), calculable: false, orient: "horizontal", left: "center",
+          : f.x + "=" + f.xs[p.value[0]] + " " + f.y + "=" + f.ys[p.value[1]] + "\nexpected: " +
+            number(p.value[2])},
+        visualMap: {min: Math.min(...m), max: Math.max(...m), calculable: false,
+          orient: "horizontal", left: "center",
           bottom: 0, itemHeight: 120, seriesIndex: 0, textStyle: {color: css("--ink")},
           text: [number(Math.max(...m)), number(Math.min(...m))],
-          inRange: {color: upward ? ["#f4f7fa", "#9fc4e4", "#0b5394"] : ["#0b5394", "#9fc4e4", "#f4f7fa"]}},
+          inRange: {color: upward ? ["#f4f7fa", "#9fc4e4", "#0b5394"] :
+            ["#0b5394", "#9fc4e4", "#f4f7fa"]}},
         series: [
           {type: "heatmap", data: cells, itemStyle: {borderColor: css("--paper"), borderWidth: 1},
-           label: {show: figures, fontSize: 11, position: "inside", color: "#111", textBorderColor: "#fff", textBorderWidth: 2,
+           label: {show: figures, fontSize: 11, position: "inside", color: "#111",
+             textBorderColor: "#fff", textBorderWidth: 2,
                    formatter: p => number(Number(p.value[2].toPrecision(3)))}},
-          {type: "scatter", data: marks, symbolOffset: [figures ? -26 : 0, 0], z: 4, cursor: "default",
+          {type: "scatter", data: marks, symbolOffset: [figures ? -26 : 0, 0], z: 4,
+            cursor: "default",
            itemStyle: {color: "#fff", borderColor: "#111", borderWidth: 1.5}}]};
     });
   }
@@ -267,28 +299,35 @@
     const box = add(parent, "div", undefined, "small");
     const share = new Map(model.importance.map(i => [i.param, i.share]));
     const own = model.of === report.objective;
-    model.slices.slice().sort((a, b) => share.get(b.param) - share.get(a.param)).slice(0, 12).forEach(sl => {
+    const order = (a, b) => share.get(b.param) - share.get(a.param);
+    model.slices.slice().sort(order).slice(0, 12).forEach(sl => {
       const cell = add(box, "div");
       const param = views.params.find(p => p.name === sl.param);
       const category = sl.at.some(x => typeof x !== "number") || "choices" in param;
-      const points = !own ? [] : trials.filter(t => t.value !== null && t.config[sl.param] !== undefined &&
-        t.config[sl.param] !== null).map(t => ({
-          value: [category ? nearest(sl.at, t.config[sl.param]) : t.config[sl.param], t.value], t}));
+      const told_of = trials.filter(t => own && known(t.value) && known(t.config[sl.param]));
+      const points = told_of.map(t => ({
+        value: [category ? nearest(sl.at, t.config[sl.param]) : t.config[sl.param], t.value], t}));
       const line = y => sl.at.map((x, i) => [category ? i : x, y[i]]);
       const log = !category && param.log && param.low > 0;
       plot(cell, "expected " + model.of + " by " + sl.param, 210, () => ({
         grid: grid({top: 26, bottom: 28, left: 2, right: 12}),
-        xAxis: axis(sl.param, category ? {type: "category", data: sl.at.map(number_or_word), nameGap: 24}
-          : {type: log ? "log" : "value", scale: true, nameGap: 24, minInterval: param.type === "int" ? 1 : 0, min: log ? sl.at[0] : "dataMin", max: "dataMax",
-             axisLabel: {color: css("--soft"), hideOverlap: true, showMaxLabel: true, formatter: number}}),
+        xAxis: axis(sl.param, category ? {type: "category", data: sl.at.map(number_or_word),
+          nameGap: 24}
+          : {type: log ? "log" : "value", scale: true, nameGap: 24,
+            minInterval: param.type === "int" ? 1 : 0, min: log ? sl.at[0] : "dataMin",
+            max: "dataMax",
+             axisLabel: {color: css("--soft"), hideOverlap: true, showMaxLabel: true,
+               formatter: number}}),
         yAxis: yAxis("", scale(sl.mean.concat(points.map(p => p.value[1])))),
         tooltip: {...tip(), formatter: p => p.data.t ? told(p.data.t) : sl.param + "=" +
           number_or_word(category ? sl.at[p.value[0]] : p.value[0]) + ": " + number(p.value[1])},
         series: [
-          {type: "line", data: line(sl.mean), symbol: category ? "circle" : "none", lineStyle: {width: 2.5}, color: hues()[0]},
+          {type: "line", data: line(sl.mean), symbol: category ? "circle" : "none",
+            lineStyle: {width: 2.5}, color: hues()[0]},
           ...[sl.low, sl.high].map(y => ({type: "line", data: line(y), symbol: "none",
             lineStyle: {type: "dashed", width: 1}, color: hues()[0]})),
-          {type: "scatter", data: points, symbolSize: 6, itemStyle: {color: "transparent", borderColor: css("--ink")}}]}));
+          {type: "scatter", data: points, symbolSize: 6,
+            itemStyle: {color: "transparent", borderColor: css("--ink")}}]}));
     });
   }
 
@@ -297,38 +336,49 @@
       return;
     if (m.importance.length > 1)
       importance(m, section(id + "importance", "What matters" + what,
-        "How much of the variation that the model expects of " + m.of + " each parameter has a part in, over all " +
-        "configurations that are allowed: the total effect of functional ANOVA, drawn from the model. It says nothing of " +
+        "How much of the variation that the model expects of " + m.of +
+          " each parameter has a part in, over all " +
+        "configurations that are allowed: the total effect of functional ANOVA, drawn from the " +
+          "model. It says nothing of " +
         "parameters that hardly varied among the trials."));
     if (m.surface)
       surface(m, section(id + "surface", m.surface.y + " and " + m.surface.x + what,
-        "What the model expects of " + m.of + "; all else is as in the best configuration. Dark is good; cells that are " +
-        "missing are not allowed. Marks are trials (whatever their other parameters), a diamond is the best, crosses " +
+        "What the model expects of " + m.of +
+          "; all else is as in the best configuration. Dark is good; cells that are " +
+        "missing are not allowed. Marks are trials (whatever their other parameters), a diamond " +
+          "is the best, crosses " +
         "failed."));
     if (m.slices.length)
       slices(m, section(id + "slices", "Each parameter by itself" + what,
-        "The line is what the model expects of " + m.of + " with all else as in the best configuration; between the dashed " +
-        "lines it should be in two of three cases. Marks are trials, which differ in other parameters, too."));
+        "The line is what the model expects of " + m.of +
+          " with all else as in the best configuration; between the dashed " +
+        "lines it should be in two of three cases. Marks are trials, which differ in other " +
+          "parameters, too."));
   }
 
   /* ---- parallel coordinates ---- */
 
   function parallel() {
     const done = trials.filter(t => t.value !== null && t.status !== "failed");
-    const shown = views.params.filter(p => done.some(t => String(t.config[p.name]) !== String(done[0].config[p.name])));
+    const differs = (a, b, p) => String(a.config[p.name]) !== String(b.config[p.name]);
+    const shown = views.params.filter(p => done.some(t => differs(t, done[0], p)));
     if (done.length < 2 || !shown.length)
       return;
     const s = section("parallel", "All configurations",
-      "A line is a trial, from its parameters to its " + report.objective + ". The best quarter is drawn solid, the best " +
-      "one thick, the others thin and dashed. Drag along an axis to see only those lines that pass there.");
+      "A line is a trial, from its parameters to its " + report.objective +
+        ". The best quarter is drawn solid, the best " +
+      "one thick, the others thin and dashed. Drag along an axis to see only those lines that " +
+        "pass there.");
     const order = done.slice().sort((a, b) => large ? b.value - a.value : a.value - b.value);
     const place = add(s, "div", undefined, "wide");
     const labels = p => [...new Set((p.choices || []).map(String))];
     const axes = width => shown.map((p, i) => Object.assign(
       {dim: i, name: p.name},
       p.choices ? {type: "category", data: labels(p)}
-        : {type: p.log && p.low > 0 ? "log" : "value", min: p.low, max: p.high, minInterval: p.type === "int" ? 1 : 0})
-    ).concat({dim: shown.length, name: report.objective, type: wide(done.map(t => t.value)) ? "log" : "value", scale: true});
+        : {type: p.log && p.low > 0 ? "log" : "value", min: p.low, max: p.high,
+          minInterval: p.type === "int" ? 1 : 0})
+    ).concat({dim: shown.length, name: report.objective, scale: true,
+              type: wide(done.map(t => t.value)) ? "log" : "value"});
     const row = t => shown.map(p => {
       const x = t.config[p.name];
       return x === null || x === undefined ? "-" : p.choices ? labels(p).indexOf(String(x)) : x;
@@ -338,13 +388,15 @@
         nameTextStyle: {color: css("--ink")}, nameLocation: "end", nameGap: 14,
         axisLabel: {color: css("--ink"), textBorderColor: css("--paper"), textBorderWidth: 4,
                     formatter: x => number_or_word(isNaN(x) || x === "" ? x : Number(x))},
-        axisLine: {lineStyle: {color: css("--soft")}}, axisTick: {lineStyle: {color: css("--soft")}}}},
+        axisLine: {lineStyle: {color: css("--soft")}},
+          axisTick: {lineStyle: {color: css("--soft")}}}},
       parallelAxis: axes(),
       tooltip: {...tip(), formatter: p => p.data.t ? told(p.data.t) : ""},
       series: [{type: "parallel", smooth: false, z: 1, data: order.slice().reverse().map(t => {
         const good = order.indexOf(t) < Math.max(1, order.length / 4), best = t.trial === bestId;
         return {value: row(t), t, lineStyle: {
-          color: best ? css("--ink") : good ? hues()[0] : css("--soft"), width: best ? 4 : good ? 2 : 1,
+          color: best ? css("--ink") : good ? hues()[0] : css("--soft"),
+          width: best ? 4 : good ? 2 : 1,
           opacity: best || good ? 1 : .55, type: best || good ? "solid" : "dashed"}};
       })}]}));
     e.style.minWidth = Math.min(90 * (shown.length + 1), 2000) + "px";
@@ -357,13 +409,15 @@
     if (!runs.length)
       return;
     const s = section("timeline", "When each trial ran",
-      "A row is a trial. Hollow is its wait in the queue, filled is its run; a run that did not end well is striped, and a " +
+      "A row is a trial. Hollow is its wait in the queue, filled is its run; a run that did not " +
+        "end well is striped, and a " +
       "trial that was repeated or re-allocated has several.");
     const data = [];
     runs.forEach(r => {
       const t = byId.get(r.trial), over = r.ended === undefined ? end : r.ended;
       const well = r.cause === undefined || r.cause === "ok" || r.cause === "target reached";
-      data.push({value: [r.submitted, r.started === undefined ? over : r.started, r.trial, 0], t, r});
+      const began = r.started === undefined ? over : r.started;
+      data.push({value: [r.submitted, began, r.trial, 0], t, r});
       if (r.started !== undefined)
         data.push({value: [r.started, over, r.trial, well ? 1 : 2], t, r});
     });
@@ -371,28 +425,34 @@
     const stripes = (x, y, w, h, color) => {
       const lines = [];
       for (let at = x; at < x + w; at += 6)
-        lines.push({type: "line", shape: {x1: at, y1: y + h, x2: Math.min(at + h, x + w), y2: y + h - Math.min(h, x + w - at)},
+        lines.push({type: "line", shape: {x1: at, y1: y + h, x2: Math.min(at + h, x + w),
+                                          y2: y + h - Math.min(h, x + w - at)},
                     style: {stroke: color, lineWidth: 1.5}});
       return lines;
     };
     plot(s, "timeline of all runs", row * ids.length + 80, () => ({
       grid: grid({top: 8}),
       xAxis: timeAxis("time since the study began", end),
-      yAxis: axis("", {type: "category", inverse: true, data: ids.map(String), splitLine: {show: false},
+      yAxis: axis("", {type: "category", inverse: true, data: ids.map(String),
+        splitLine: {show: false},
         axisLabel: {color: css("--soft"), interval: row < 18 ? 4 : 0}}),
       tooltip: {...tip(), formatter: p => {
         const r = p.data.r;
         return "trial " + r.trial + ", run " + r.run + (r.cause ? ": " + r.cause : "") + "\n" +
-          (p.value[3] === 0 ? "in the queue for " : "ran for ") + duration(p.value[1] - p.value[0]) + "\n" +
+          (p.value[3] === 0 ? "in the queue for " : "ran for ") +
+            duration(p.value[1] - p.value[0]) + "\n" +
           words(p.data.t ? p.data.t.config : {});
       }},
       series: [{type: "custom", encode: {x: [0, 1], y: 2}, data, renderItem: (params, api) => {
-        const a = api.coord([api.value(0), String(api.value(2))]), b = api.coord([api.value(1), String(api.value(2))]);
+        const a = api.coord([api.value(0), String(api.value(2))]),
+          b = api.coord([api.value(1), String(api.value(2))]);
         const h = row * .6, kind = api.value(3), y = a[1] - h / 2, w = Math.max(b[0] - a[0], 1);
         const thin = kind === 0 ? h * .35 : h, top = a[1] - thin / 2;
         const bar = {type: "rect", shape: {x: a[0], y: top, width: w, height: thin},
-          style: {fill: kind === 1 ? hues()[0] : css("--paper"), stroke: kind === 2 ? css("--ink") : hues()[0], lineWidth: 1}};
-        return {type: "group", children: kind === 2 ? [bar, ...stripes(a[0], y, w, h, css("--ink"))] : [bar]};
+          style: {fill: kind === 1 ? hues()[0] : css("--paper"), lineWidth: 1,
+                  stroke: kind === 2 ? css("--ink") : hues()[0]}};
+        const over = kind === 2 ? stripes(a[0], y, w, h, css("--ink")) : [];
+        return {type: "group", children: [bar, ...over]};
       }}]}));
   }
 
@@ -403,7 +463,8 @@
     if (!ids.length)
       return;
     const s = section("usage", "What the roles used",
-      "The mean of a role's tasks: CPUs as a share of those that they were given, memory as a share of the limit, GPUs as " +
+      "The mean of a role's tasks: CPUs as a share of those that they were given, memory as a " +
+        "share of the limit, GPUs as " +
       "the share of time that they were busy.");
     const line = add(s, "p"), label = add(line, "label", "Trial "), choice = add(label, "select");
     ids.forEach(id => {
@@ -411,22 +472,28 @@
       o.value = id;
     });
     choice.value = ids.includes(bestId) ? bestId : ids[0];
-    const kinds = [["cpu", "CPUs", "solid"], ["mem", "memory", "dashed"], ["gpu", "GPUs", "dotted"]];
+    const kinds = [["cpu", "CPUs", "solid"], ["mem", "memory", "dashed"],
+      ["gpu", "GPUs", "dotted"]];
     plot(s, "usage of the roles over time", 320, () => {
       const mine = views.usage.filter(u => u.trial === Number(choice.value));
       const roles = [...new Set(mine.map(u => u.role))], series = [];
-      const first = (views.runs.find(r => r.trial === Number(choice.value) && r.started !== undefined) || {}).started || 0;
+      const first = (views.runs.find(r => r.trial === Number(choice.value) &&
+        r.started !== undefined) || {}).started || 0;
       roles.forEach((role, i) => kinds.forEach(([key, name, type]) => {
-        const data = mine.filter(u => u.role === role && u.levels[key]).map(u => [u.t - first, 100 * u.levels[key][0]]);
+        const data = mine.filter(u => u.role === role &&
+          u.levels[key]).map(u => [u.t - first, 100 * u.levels[key][0]]);
         if (data.length)
-          series.push({name: role + ": " + name, type: "line", step: "end", data, symbol: shapes[i], symbolSize: 7,
+          series.push({name: role + ": " + name, type: "line", step: "end", data, symbol: shapes[i],
+            symbolSize: 7,
                        color: hues()[i], lineStyle: {type, width: 2}, connectNulls: true});
       }));
       return {
         legend: legend(), grid: grid(),
         xAxis: timeAxis("time since it started", Math.max(1, ...mine.map(u => u.t - first))),
-        yAxis: yAxis("%", {type: "value", min: 0, max: x => Math.max(100, Math.ceil(x.max / 10) * 10)}),
-        tooltip: {...tip(), trigger: "item", formatter: p => p.seriesName + ": " + number(p.value[1]) + " % at " +
+        yAxis: yAxis("%", {type: "value", min: 0, max: x => Math.max(100,
+          Math.ceil(x.max / 10) * 10)}),
+        tooltip: {...tip(), trigger: "item", formatter: p => p.seriesName + ": " +
+          number(p.value[1]) + " % at " +
           duration(p.value[0])},
         series};
     });
@@ -437,10 +504,12 @@
   /* ---- the front ---- */
 
   function front() {
-    const seen = trials.filter(t => (t.status === "ok" || t.status === "poor") && !t.parent && !t.cheap && !t.again &&
+    const seen = trials.filter(t => (t.status === "ok" || t.status === "poor") && !t.parent &&
+      !t.cheap && !t.again &&
                                     t.run_s !== null);
     const cost = t => t.billing === null ? null : t.run_s * t.billing;
-    const quality = t => views.quality && t.metrics[views.quality] !== undefined ? t.metrics[views.quality] : null;
+    const quality = t => views.quality && t.metrics[views.quality] !== undefined ?
+      t.metrics[views.quality] : null;
     const pairs = [];
     if (seen.some(t => cost(t) !== null && t.billing !== seen[0].billing))
       pairs.push(["cost (billed seconds)", cost, "billed_s"]);
@@ -462,11 +531,13 @@
         {name: "the front", type: "scatter", symbol: "diamond", symbolSize: 13, z: 3,
          data: report.front.filter(p => p[key] !== null && p.run_s !== null).map(p => (
            {value: [p.run_s, p[key]], t: byId.get(p.trial)})),
-         label: {show: true, position: "right", color: css("--ink"), formatter: p => String(p.data.t.trial)},
+         label: {show: true, position: "right", color: css("--ink"),
+           formatter: p => String(p.data.t.trial)},
          labelLayout: {hideOverlap: true}},
         {name: "others", type: "scatter", symbol: "circle", symbolSize: 8,
          itemStyle: {color: "transparent", borderColor: css("--ink"), borderWidth: 1.4},
-         data: seen.filter(t => !on.has(t.trial) && of(t) !== null).map(t => ({value: [t.run_s, of(t)], t}))}]})));
+         data: seen.filter(t => !on.has(t.trial) && of(t) !== null).map(t => (
+           {value: [t.run_s, of(t)], t}))}]})));
   }
 
   /* ---- the table ---- */
@@ -480,14 +551,24 @@
     add(details, "summary", count(trials.length, "trial"));
     const t = add(add(details, "div", undefined, "table"), "table");
     const heads = add(add(t, "thead"), "tr"), body = add(t, "tbody");
-    [["trial"], ["queue"], ["run"], ["nodes"], [report.objective], ["how it ended", "text"], ["configuration", "text"]]
+    [["trial"], ["queue"], ["run"], ["nodes"], [report.objective], ["how it ended", "text"],
+      ["configuration", "text"]]
       .forEach(([name, kind]) => add(heads, "th", name, kind));
     trials.forEach(x => {
       const row = add(body, "tr", undefined, x.trial === bestId ? "best" : undefined);
-      [x.trial, duration(x.queue_s), duration(x.run_s), number(x.nodes), value(x.value)].forEach(v => add(row, "td", v));
-      add(row, "td", (x.cause || x.status) + (x.again ? ", trial " + x.again + " again" : "") +
-          (x.parent ? ", from trial " + x.parent : "") + (x.cheap ? ", cheap" : "") +
-          (x.trial === bestId ? ", the best" : ""), "text");
+      [x.trial, duration(x.queue_s), duration(x.run_s), number(x.nodes),
+        value(x.value)].forEach(v => add(row, "td", v));
+      const how = (x.cause || x.status) + (x.again ? ", trial " + x.again + " again" : "") +
+        (x.parent ? ", from trial " + x.parent : "") + (x.cheap ? ", cheap" : "") +
+        (x.trial === bestId ? ", the best" : "");
+      const cell = add(row, "td", undefined, "text"), said = [x.text, x.note].filter(known);
+      if (said.length) {
+        const more = add(cell, "details");
+        add(more, "summary", how);
+        add(more, "pre", said.join("\n"));
+      } else {
+        cell.textContent = how;
+      }
       add(add(row, "td", undefined, "text"), "code", words(x.config));
     });
   }
@@ -503,7 +584,8 @@
   timeline();
   usage();
   table();
-  add(page, "footer", "dt-tune " + views.dt_tune + ". This file needs nothing beside it; its figures are in it as JSON " +
+  add(page, "footer", "dt-tune " + views.dt_tune +
+    ". This file needs nothing beside it; its figures are in it as JSON " +
                       "(see dt-tune(1)). Plots by Apache ECharts.");
   drawAll();
 
