@@ -469,5 +469,6 @@ int main(void)
         cmocka_unit_test(a_record_becomes_a_table),
         cmocka_unit_test(a_record_becomes_a_journal_of_optunas),
     };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
