@@ -45,7 +45,7 @@ libdt_a_SOURCES += \
 libdt_a_SOURCES += \
 	src/backend/backend.h src/backend/slurm_private.h src/backend/slurm.c src/backend/slurm_jobs.c \
 	src/backend/slurm_cluster.c src/backend/slurm_submit.c src/backend/records.c src/backend/trial.c \
-	src/backend/steps.c src/backend/steps_env.c src/backend/slurm_steps.c src/backend/slurm_comment.c src/backend/slurm_site.c src/backend/allocation.c \
+	src/backend/steps.c src/backend/steps_env.c src/backend/slurm_steps.c src/backend/slurm_one_job.c src/backend/slurm_site.c src/backend/allocation.c \
 	src/backend/metrics.c src/backend/usage.c src/backend/handover.c src/backend/replay.c
 
 libdt_a_SOURCES += \

@@ -74,18 +74,6 @@ int dt_site_read(struct dt_site *s, struct dt_error *e)
     return 0;
 }
 
-char *dt_slurm_work_dir(uint32_t job)
-{
-    job_info_msg_t *msg = NULL;
-    char *dir = NULL;
-    if (slurm_load_job(&msg, job, 0) != SLURM_SUCCESS)
-        return NULL;
-    if (msg->record_count && msg->job_array[0].work_dir)
-        dir = dt_xstrdup(msg->job_array[0].work_dir);
-    slurm_free_job_info_msg(msg);
-    return dir;
-}
-
 void dt_site_free(struct dt_site *s)
 {
     char *const owned[] = {s->client,     s->version,    s->auth,      s->auth_info, s->plugstack,

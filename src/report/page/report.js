@@ -409,9 +409,8 @@
     if (!runs.length)
       return;
     const s = section("timeline", "When each trial ran",
-      "A row is a trial. Hollow is its wait in the queue, filled is its run; a run that did not " +
-        "end well is striped, and a " +
-      "trial that was repeated or re-allocated has several.");
+      "A row is a trial. Hollow is its wait in the queue, filled is its run. A striped run did " +
+      "not come to its own end: it failed, was stopped, or went on elsewhere.");
     const data = [];
     runs.forEach(r => {
       const t = byId.get(r.trial), over = r.ended === undefined ? end : r.ended;
