@@ -121,8 +121,6 @@ static bool runs(const char *const *argv, char **out)
     }
     bool fine = WIFEXITED(r.status) && WEXITSTATUS(r.status) == 0;
     *out = dt_xstrdup(fine ? r.out : r.err);
-    if (!fine)
-        (*out)[strcspn(*out, "\n")] = '\0';
     dt_proc_result_free(&r);
     return fine;
 }
@@ -147,7 +145,7 @@ static void check_munge(struct visit *v, bool answers)
         bad(v,
             "start munged here (systemctl start munge); its key, /etc/munge/munge.key, must be "
             "that of all hosts",
-            "munged does not answer: %s", out);
+            "munged does not answer: %.*s", (int)strcspn(out, "\n"), out);
     else
         note("install munge's commands to have that checked",
              "there is no program munge to ask munged with");
@@ -226,6 +224,22 @@ static void check_scheduler(struct visit *v)
             s->min_job_age);
 }
 
+/* Whether libslurm can read its configuration: where it cannot, it ends the program that asks. */
+static bool check_configuration(struct visit *v)
+{
+    static const char *const argv[] = {"scontrol", "ping", NULL};
+    char *out;
+    bool fine = runs(argv, &out) || !strstr(out, "fatal:");
+    if (!fine) {
+        bad(v,
+            "copy the cluster's slurm.conf to this host, or set SLURM_CONF to it; scontrol ping "
+            "should answer",
+            "Slurm's configuration cannot be read: %.*s", (int)strcspn(out, "\n"), out);
+    }
+    free(out);
+    return fine;
+}
+
 /* ---- plugins ---- */
 
 struct spank {
@@ -299,7 +313,8 @@ static void check_started(struct visit *v, const struct spank *s)
         bad(v,
             "install one version on all hosts, or write dt_tune=/path/of/dt-tune behind the "
             "plugin's name in plugstack.conf",
-            "%s, which sbatch starts, is not of version %s: %s", argv[0], DT_VERSION, out);
+            "%s, which sbatch starts, is not of version %s: %.*s", argv[0], DT_VERSION,
+            (int)strcspn(out, "\n"), out);
     free(out);
     free(ours);
 }
@@ -449,9 +464,12 @@ int cmd_doctor(int argc, char **argv)
         fputs(usage_text, stderr);
         return EXIT_USAGE;
     }
-    slurm_init(NULL);
     check_programs(&v);
-    bool answers = check_controller(&v);
+    bool answers = check_configuration(&v);
+    if (answers) {
+        slurm_init(NULL);
+        answers = check_controller(&v);
+    }
     check_munge(&v, answers);
     if (answers) {
         check_scheduler(&v);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The columns of the table; -1: it has none. */
 struct columns {
@@ -39,6 +40,8 @@ static int find_columns(struct import *m, const char *value, struct dt_error *e)
     const char *quality = m->spec->quality.metric;
     c->status = optional(m->table, "status");
     c->duration = optional(m->table, "duration_s");
+    if (c->duration < 0)
+        c->duration = optional(m->table, "run_s"); /* as a report has it */
     c->nodes = optional(m->table, "nodes");
     c->quality = quality ? optional(m->table, quality) : -1;
     return 0;
@@ -78,39 +81,62 @@ static void add_number(struct json_object *o, const char *key, double x)
         json_object_object_add(o, key, dt_json_number(x));
 }
 
+/* What a row says beside its configuration. */
+struct row {
+    const char *status;
+    double value, duration, nodes, quality;
+};
+
+static const char *said(const struct import *m, size_t row)
+{
+    return m->at.status < 0 ? "" : dt_table_cell(m->table, row, m->at.status);
+}
+
+/* A trial that is not over, or ended through no fault of its configuration, teaches nothing. */
+static bool teaches(const struct import *m, size_t row)
+{
+    return strcmp(said(m, row), "void") != 0 && strcmp(said(m, row), "pending") != 0;
+}
+
+static int read_result(const struct import *m, size_t row, struct row *r, struct dt_error *e)
+{
+    static const char *const known[] = {"ok", "failed", "censored", "poor", "pruned"};
+    const struct columns *c = &m->at;
+    if (read_number(m, row, c->value, &r->value, e) < 0 ||
+        read_number(m, row, c->duration, &r->duration, e) < 0 ||
+        read_number(m, row, c->nodes, &r->nodes, e) < 0 ||
+        read_number(m, row, c->quality, &r->quality, e) < 0)
+        return -1;
+    r->status = *said(m, row) ? said(m, row) : isnan(r->value) ? "failed" : "ok";
+    bool is_known = false;
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+        is_known = is_known || strcmp(r->status, known[i]) == 0;
+    if (!is_known)
+        return dt_fail(e, "%s:%zu: status \"%s\" is none of ok, failed, censored, poor and pruned",
+                       m->path, row + 2, r->status);
+    if (isnan(r->value) && strcmp(r->status, "failed") != 0)
+        return dt_fail(e, "%s:%zu: \"%s\" without a value", m->path, row + 2, r->status);
+    return 0;
+}
+
 /* One row as an observation. NULL, with an error, where it is none. */
 static struct json_object *read_row(const struct import *m, size_t row, struct dt_error *e)
 {
-    const struct columns *c = &m->at;
-    double *x = dt_xcalloc(m->space->n, sizeof(double)), value, duration, nodes, quality;
-    const char *said = c->status < 0 ? "" : dt_table_cell(m->table, row, c->status);
-    bool read = read_config(m, row, x, e) == 0 && read_number(m, row, c->value, &value, e) == 0 &&
-                read_number(m, row, c->duration, &duration, e) == 0 &&
-                read_number(m, row, c->nodes, &nodes, e) == 0 &&
-                read_number(m, row, c->quality, &quality, e) == 0;
+    double *x = dt_xcalloc(m->space->n, sizeof(double));
+    struct row r;
     struct json_object *o = NULL;
-    const char *status = *said ? said : read && isnan(value) ? "failed" : "ok";
-    bool known = strcmp(status, "ok") == 0 || strcmp(status, "failed") == 0 ||
-                 strcmp(status, "censored") == 0 || strcmp(status, "poor") == 0 ||
-                 strcmp(status, "pruned") == 0;
-    if (read && !known)
-        dt_fail(e, "%s:%zu: status \"%s\" is none of ok, failed, censored, poor and pruned",
-                m->path, row + 2, status);
-    else if (read && isnan(value) && strcmp(status, "failed") != 0)
-        dt_fail(e, "%s:%zu: \"%s\" without a value", m->path, row + 2, status);
-    else if (read)
+    if (read_config(m, row, x, e) == 0 && read_result(m, row, &r, e) == 0) {
+        bool is_time = isnan(r.duration) && dt_spec_objective_is_time(m->spec);
         o = json_object_new_object();
-    if (o) {
         json_object_object_add(o, "trial", json_object_new_int64((int64_t)row + 1));
         json_object_object_add(o, "config", dt_config_to_json(m->space, x));
-        if (strcmp(status, "failed") != 0)
-            add_number(o, "value", value);
-        json_object_object_add(o, "status", json_object_new_string(status));
-        add_number(o, "duration_s",
-                   isnan(duration) && dt_spec_objective_is_time(m->spec) ? value : duration);
-        add_number(o, "nodes", nodes);
+        if (strcmp(r.status, "failed") != 0)
+            add_number(o, "value", r.value);
+        json_object_object_add(o, "status", json_object_new_string(r.status));
+        add_number(o, "duration_s", is_time ? r.value : r.duration);
+        add_number(o, "nodes", r.nodes);
         if (m->spec->quality.metric)
-            add_number(o, "margin", dt_bound_margin(&m->spec->quality, quality));
+            add_number(o, "margin", dt_bound_margin(&m->spec->quality, r.quality));
     }
     free(x);
     return o;
@@ -120,12 +146,13 @@ static struct json_object *read_rows(const struct import *m, struct dt_error *e)
 {
     struct json_object *list = json_object_new_array();
     for (size_t i = 0; i < m->table->nrows; i++) {
-        struct json_object *o = read_row(m, i, e);
-        if (!o) {
+        struct json_object *o = teaches(m, i) ? read_row(m, i, e) : NULL;
+        if (!o && teaches(m, i)) {
             json_object_put(list);
             return NULL;
         }
-        json_object_array_add(list, o);
+        if (o)
+            json_object_array_add(list, o);
     }
     return list;
 }
@@ -156,7 +183,8 @@ static struct json_object *record_of(const struct import *m, const char *script,
 {
     struct json_object *o = json_object_new_object(), *space = json_object_new_array();
     struct dt_workload w;
-    char *full = realpath(m->path, NULL), *name = dt_xasprintf("import-%ld", (long)dt_now());
+    char *full = realpath(m->path, NULL),
+         *name = dt_xasprintf("import-%ld-%ld", (long)dt_now(), (long)getpid());
     json_object_object_add(o, "version", json_object_new_int(1));
     json_object_object_add(o, "time", dt_json_number(dt_now()));
     json_object_object_add(o, "study", json_object_new_string(name));

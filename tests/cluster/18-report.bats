@@ -215,6 +215,8 @@ END
     run -0 dt-tune suggest --spec=spec.json --observations=o.jsonl
     run -2 dt-tune history --import=table.csv --spec=spec.json
     [[ $output == *"which program?"* ]]
+    dt-tune report "$dir" --format csv >report.csv
+    run -0 dt-tune history --import=report.csv --spec=spec.json train.sh
     sed -i '3s/,sgd,/,sdg,/;3s/,adam,/,sdg,/' table.csv
     run -2 dt-tune history --import=table.csv --spec=spec.json train.sh
     [[ $output == *"table.csv:3:"*sdg* ]]
@@ -263,4 +265,7 @@ END
     echo "SlurmctldPort=1" >>slurm.conf
     SLURM_CONF=$PWD/slurm.conf run -1 dt-tune doctor
     [[ $output == *"BAD   slurmctld does not answer"* ]]
+    : >slurm.conf
+    SLURM_CONF=$PWD/slurm.conf run -1 dt-tune doctor
+    [[ $output == *"BAD   Slurm's configuration cannot be read: "* ]]
 }
