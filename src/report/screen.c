@@ -122,7 +122,7 @@ static void add_head(const struct dt_study *s, const char *name, const char *job
     double quiet = begun && !s->complete ? at.now - s->t_last : 0;
     char *ago = dt_format_duration(quiet);
     linef(lines, at.columns, "dt-tune study %s of %s: %s, for %s%s%s", name, job, what_it_does(s),
-          took, quiet > QUIET ? ", nothing new for the last " : "", quiet > QUIET ? ago : "");
+          took, quiet > QUIET ? ", quiet for " : "", quiet > QUIET ? ago : "");
     free(ago);
     linef(lines, at.columns,
           "objective: %s   trials: %zu of at most %zu ended, %zu run, %zu wait, %zu failed",
@@ -184,7 +184,7 @@ static char *metrics_of(const struct dt_trial *t)
     struct dt_buf b = DT_BUF_INIT;
     for (size_t i = 0; i < t->nmetrics; i++) {
         const struct dt_metric *m = &t->metrics[i];
-        dt_buf_addf(&b, "%s%s %.5g", b.len ? ", " : "", m->name, m->last);
+        dt_buf_addf(&b, "%s%s=%.5g", b.len ? " " : "", m->name, m->last);
     }
     return dt_buf_take(&b);
 }
