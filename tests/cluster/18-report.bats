@@ -58,6 +58,11 @@ setup() {
     grep -qF '\u003cb>&t' page.html
 }
 
+@test "the library of plots is the one that its page says" {
+    cd "$BATS_TEST_DIRNAME/../../src/report/echarts"
+    grep -q "sha256 of echarts.min.js: $(sha256sum <echarts.min.js | cut -d' ' -f1)" README
+}
+
 @test "without its data the report says what is missing, and the rest of it works" {
     mkdir -p bin && cp "$(command -v dt-tune)" bin/
     run -1 --separate-stderr bin/dt-tune report "$dir" --format html
