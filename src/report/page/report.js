@@ -420,7 +420,7 @@
       if (r.started !== undefined)
         data.push({value: [r.started, over, r.trial, well ? 1 : 2], t, r});
     });
-    const ids = trials.map(t => t.trial), row = ids.length > 80 ? 9 : 18;
+    const ids = trials.map(t => t.trial), row = Math.max(4, Math.min(18, 1200 / ids.length));
     const stripes = (x, y, w, h, color) => {
       const lines = [];
       for (let at = x; at < x + w; at += 6)
@@ -434,7 +434,7 @@
       xAxis: timeAxis("time since the study began", end),
       yAxis: axis("", {type: "category", inverse: true, data: ids.map(String),
         splitLine: {show: false},
-        axisLabel: {color: css("--soft"), interval: row < 18 ? 4 : 0}}),
+        axisLabel: {color: css("--soft"), interval: Math.ceil(18 / row) - 1}}),
       tooltip: {...tip(), formatter: p => {
         const r = p.data.r;
         return "trial " + r.trial + ", run " + r.run + (r.cause ? ": " + r.cause : "") + "\n" +
