@@ -80,24 +80,41 @@ static struct json_object *axis_json(const struct dt_space *s, const struct axis
     return list;
 }
 
-/* Rows of the best with the values of x, and where y is not NULL each with those of y; what is not
- * allowed becomes NaN in `out`. Caller frees. */
+/* Puts the configuration of the best, but for the values of x and y, into row; whether that is
+ * allowed. With layout het there is no ps=0, for one: so where it is not, another layout will do.
+ */
+static bool vary(const struct view *v, const struct axis *x, double at_x, const struct axis *y,
+                 double at_y, double *row)
+{
+    const struct dt_space *s = v->space;
+    int layout = dt_space_index(s, "layout");
+    bool fixed = layout < 0 || (size_t)layout == x->param || (y && (size_t)layout == y->param);
+    size_t others = fixed ? 0 : s->params[layout].nvalues;
+    for (size_t i = 0; i <= others; i++) {
+        memcpy(row, v->best, s->n * sizeof(double));
+        row[x->param] = at_x;
+        if (y)
+            row[y->param] = at_y;
+        if (i)
+            row[layout] = s->params[layout].values[i - 1];
+        dt_space_settle(s, row);
+        bool active = !isnan(row[x->param]) && (!y || !isnan(row[y->param]));
+        if (active && dt_space_allows(s, row, NULL))
+            return true;
+    }
+    return false;
+}
+
+/* What is expected for each value of x, and where y is not NULL with each of y; NaN where nothing
+ * like that is allowed. Caller frees. */
 static struct dt_expected *look(const struct view *v, const struct axis *x, const struct axis *y)
 {
     size_t columns = v->space->n, ny = y ? y->n : 1, n = x->n * ny;
     double *rows = dt_xcalloc(n * columns, sizeof(double));
     bool *allowed = dt_xcalloc(n, sizeof(bool));
     struct dt_expected *out = dt_xcalloc(n, sizeof(*out));
-    for (size_t i = 0; i < n; i++) {
-        double *row = rows + i * columns;
-        memcpy(row, v->best, columns * sizeof(double));
-        row[x->param] = x->at[i % x->n];
-        if (y)
-            row[y->param] = y->at[i / x->n];
-        dt_space_settle(v->space, row);
-        bool active = !isnan(row[x->param]) && (!y || !isnan(row[y->param]));
-        allowed[i] = active && dt_space_allows(v->space, row, NULL);
-    }
+    for (size_t i = 0; i < n; i++)
+        allowed[i] = vary(v, x, x->at[i % x->n], y, y ? y->at[i / x->n] : 0, rows + i * columns);
     dt_explain_at(v->of, rows, n, out);
     for (size_t i = 0; i < n; i++)
         if (!allowed[i])

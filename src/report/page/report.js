@@ -343,11 +343,10 @@
         "parameters that hardly varied among the trials."));
     if (m.surface)
       surface(m, section(id + "surface", m.surface.y + " and " + m.surface.x + what,
-        "What the model expects of " + m.of +
-          "; all else is as in the best configuration. Dark is good; cells that are " +
-        "missing are not allowed. Marks are trials (whatever their other parameters), a diamond " +
-          "is the best, crosses " +
-        "failed."));
+        "What the model expects of " + m.of + "; all else is as in the best configuration, but " +
+        "the layout where that must be another. Dark is good; cells that are missing are not " +
+        "allowed. Marks are trials (whatever their other parameters), a diamond is the best, " +
+        "crosses failed."));
     if (m.slices.length)
       slices(m, section(id + "slices", "Each parameter by itself" + what,
         "The line is what the model expects of " + m.of +
