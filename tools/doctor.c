@@ -185,7 +185,7 @@ static bool check_controller(struct visit *v)
         well("%zu of %zu nodes may run jobs", s->up, s->nodes);
     else
         bad(v, "look at sinfo -R", "none of %zu nodes may run jobs", s->nodes);
-    double apart = fabs(s->now - s->asked);
+    double apart = fmax(fmax(s->asked - 1 - s->now, s->now - s->answered), 0);
     if (apart <= CLOCK_S)
         well("the clock here is slurmctld's");
     else

@@ -60,7 +60,8 @@ struct dt_site {
     char *client;  /* the version that this was built with */
     char *version; /* slurmctld's */
     char *auth, *auth_info, *plugstack, *plugin_dir, *job_submit, *scheduler, *accounting;
-    double now, asked; /* slurmctld's clock, and ours at that moment */
+    double now;           /* slurmctld's clock, in whole seconds, when it was asked ... */
+    double asked, answered; /* ... which was between these, by ours */
     uint32_t min_job_age;
     size_t nodes, up, elsewhere; /* all; those that may run jobs; those that are not this host */
 };

@@ -53,10 +53,11 @@ int dt_site_read(struct dt_site *s, struct dt_error *e)
     *s = (struct dt_site){.client =
                               dt_xasprintf("%u.%02u", SLURM_VERSION_MAJOR(SLURM_VERSION_NUMBER),
                                            SLURM_VERSION_MINOR(SLURM_VERSION_NUMBER))};
+    s->asked = dt_now();
     if (slurm_load_ctl_conf(0, &conf) != SLURM_SUCCESS)
         return dt_fail(e, "%s", slurm_strerror(errno));
     s->now = (double)conf->last_update;
-    s->asked = dt_now();
+    s->answered = dt_now();
     s->version = copy(conf->version);
     s->auth = copy(conf->authtype);
     s->auth_info = copy(conf->authinfo);
