@@ -46,6 +46,14 @@ setup() {
     dir=$BATS_FILE_TMPDIR/dt-tune-$study
 }
 
+# What a test that failed half-way leaves.
+teardown() {
+    [ -z "${DT_CLUSTER_MISSING-}" ] || return 0
+    tmux -S "$BATS_TEST_TMPDIR/tmux" kill-server 2>/dev/null || true
+    [ -z "${other-}" ] || "$BATS_TEST_DIRNAME/dt-cluster" down "$other"
+    scancel --me
+}
+
 @test "a study leaves a page with its data, which fetches nothing" {
     [ -s "$dir/report.html" ] || cat "$BATS_FILE_TMPDIR/slurm-$study.out"
     run ! grep -q 'no report.html' "$BATS_FILE_TMPDIR/slurm-$study.out"
@@ -259,6 +267,7 @@ END
         [[ $output != *plugstack* ]]
     )
     "$BATS_TEST_DIRNAME/dt-cluster" down "$other"
+    other=
     cat ill
     for word in 'layout het cannot' 'forgets ended jobs' 'does not name spank_dt_tune' 'no job_submit plugin' 'said is not a folder'; do
         grep -A1 "^BAD.*$word" ill | grep -q '^      -> '
