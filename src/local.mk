@@ -33,7 +33,7 @@ libdt_a_SOURCES += \
 	src/optimizer/acquire.h src/optimizer/acquire.c src/optimizer/observed.h src/optimizer/observed.c \
 	src/optimizer/judge.h src/optimizer/judge.c src/optimizer/full_costs.c src/optimizer/lessons.h src/optimizer/lessons.c \
 	src/optimizer/belief.h src/optimizer/belief.c src/optimizer/pool.h src/optimizer/pool.c \
-	src/optimizer/perturb.c \
+	src/optimizer/perturb.c src/optimizer/explain.h src/optimizer/explain.c \
 	src/stopping/stopping.h src/stopping/stopping.c src/stopping/prune.h src/stopping/prune.c \
 	src/stopping/population.h src/stopping/population.c
 
@@ -45,12 +45,12 @@ libdt_a_SOURCES += \
 libdt_a_SOURCES += \
 	src/backend/backend.h src/backend/slurm_private.h src/backend/slurm.c src/backend/slurm_jobs.c \
 	src/backend/slurm_cluster.c src/backend/slurm_submit.c src/backend/records.c src/backend/trial.c \
-	src/backend/steps.c src/backend/steps_env.c src/backend/slurm_steps.c src/backend/allocation.c \
+	src/backend/steps.c src/backend/steps_env.c src/backend/slurm_steps.c src/backend/slurm_one_job.c src/backend/slurm_site.c src/backend/allocation.c \
 	src/backend/metrics.c src/backend/usage.c src/backend/handover.c src/backend/replay.c
 
 libdt_a_SOURCES += \
 	src/history/history.h src/history/workload.c src/history/history.c src/history/apply.c \
-	src/history/past.c
+	src/history/past.c src/history/export.c
 
 libdt_a_SOURCES += src/serve/serve.h src/serve/protocol.c src/serve/lines.h src/serve/lines.c
 
@@ -63,7 +63,15 @@ libdt_a_SOURCES += \
 
 libdt_a_SOURCES += \
 	src/report/report.h src/report/text.c src/report/front.c src/report/thrift.c src/report/data.c \
-	src/report/record.c src/report/usage.c
+	src/report/record.c src/report/usage.c src/report/screen.c src/report/chronicle.c \
+	src/report/views.c src/report/page.c
+
+# What the page of a report is made of; in a build tree configure links it to share/dt-tune.
+dist_pkgdata_DATA += \
+	src/report/page/report.html src/report/page/report.css src/report/page/report.js src/report/echarts/echarts.min.js
+echartsdir = $(docdir)/echarts
+dist_echarts_DATA = \
+	src/report/echarts/README src/report/echarts/LICENSE src/report/echarts/LICENSE-d3 src/report/echarts/NOTICE
 
 libdt_a_SOURCES += \
 	src/spec/submission.h src/spec/submission_private.h src/spec/submission.c \

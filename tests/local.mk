@@ -14,7 +14,7 @@ UNIT_TESTS = \
 	tests/unit/test_handover tests/unit/test_reallocate tests/unit/test_study tests/unit/test_metrics \
 	tests/unit/test_journal tests/unit/test_replay tests/unit/test_simulate tests/unit/test_launch \
 	tests/unit/test_carrier tests/unit/test_job_submit tests/unit/test_history tests/unit/test_serve \
-	tests/unit/test_monitor tests/unit/test_steps
+	tests/unit/test_monitor tests/unit/test_steps tests/unit/test_report
 LDADD = $(LIBDT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_job_submit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/plugin
 tests_unit_test_monitor_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_NVML='"$(abs_top_builddir)/tests/unit/.libs/fake_nvml.so"'
@@ -27,6 +27,7 @@ CLUSTER_TESTS = \
 	tests/cluster/10-metrics.bats tests/cluster/11-history.bats tests/cluster/12-serve.bats \
 	tests/cluster/13-loops.bats tests/cluster/14-pbt.bats tests/cluster/15-steps.bats \
 	tests/cluster/16-monitor.bats tests/cluster/17-reallocate.bats \
+	tests/cluster/21-faults.bats tests/cluster/22-report.bats \
 	tests/campaign/cluster-crash
 
 # Campaigns: many faults, seeded; make check runs a short one of each.
@@ -48,7 +49,8 @@ TESTS += $(CLUSTER_TESTS)
 endif
 
 EXTRA_DIST += \
-	$(CLUSTER_TESTS) tests/cluster/dt-cluster tests/cluster/common.bash tests/cluster/life.bash tests/demo tests/all \
+	$(CLUSTER_TESTS) tests/cluster/dt-cluster tests/cluster/page-check tests/cluster/common.bash tests/cluster/life.bash \
+	tests/demo tests/all \
 	tests/setup.bash tests/data tests/fuzz tests/bench .ci/run
 
 # For tests/fuzz/run: how a target is compiled and linked.

@@ -9,13 +9,15 @@ static const struct {
     const char *help;
 } commands[] = {
     {"check", cmd_check, "whether a SPEC is valid, and what it would search"},
+    {"doctor", cmd_doctor, "whether dt-tune is set up well here, and what to do if it is not"},
     {"expand", cmd_expand, "the batch script of one configuration"},
     {"history", cmd_history, "what earlier studies have found"},
     {"metric", cmd_metric, "report metrics from inside a trial: dt-tune metric loss=0.3 step=100"},
-    {"report", cmd_report, "the report of a study: text, JSON or CSV"},
+    {"report", cmd_report, "the report of a study: text, JSON, CSV, or a page of plots"},
     {"serve", cmd_serve, "run the trials that another program asks for, on this host"},
     {"simulate", cmd_simulate, "the whole tuner on a measured table"},
     {"suggest", cmd_suggest, "the next configurations, given observations"},
+    {"watch", cmd_watch, "a study as it goes on"},
     {"prepare", cmd_prepare, "(started by sbatch) check a submission"},
     {"run", cmd_run, "(started by the tuning job) run a study"},
 };

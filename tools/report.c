@@ -2,56 +2,31 @@
 #include "report/report.h"
 #include "tools/tools.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 static const char usage_text[] =
-    "usage: dt-tune report [--format=text|json|csv] JOBID|DIR\n"
-    "The report of a study, running or ended; JOBID means the folder dt-tune-JOBID here.\n";
+    "usage: dt-tune report [--format=text|json|csv|html|optuna] JOBID|DIR\n"
+    "The report of a study, running or ended; JOBID means the folder dt-tune-JOBID here.\n"
+    "  --format=html  a page with plots, one file that needs nothing beside it: ... >report.html\n"
+    "  --format=optuna  a journal file for optuna-dashboard\n";
 
-struct loaded {
-    struct dt_setup *setup;
-    struct dt_study *study;
-    char *name;
-};
-
-static int on_record(void *arg, struct json_object *record, struct dt_error *e)
+static int print(const struct loaded *l, const char *dir, const char *format, struct dt_error *e)
 {
-    struct loaded *l = arg;
-    if (!l->setup) {
-        struct json_object *doc = dt_json_get(record, "study");
-        l->name = dt_xstrdup(dt_json_str(record, "name", "?"));
-        l->setup = doc ? dt_setup_from_json(doc, "", e) : NULL;
-        if (!l->setup)
-            return doc ? -1 : dt_fail(e, "it does not begin with a study");
-        l->study = dt_study_new(l->setup->spec, l->setup->space, dt_setup_first(l->setup), e);
-        if (l->study)
-            l->study->past = dt_past_from_json(dt_json_get(record, "past"), l->setup->space);
-        return l->study ? 0 : -1;
-    }
-    return dt_study_apply_record(l->study, record, e);
-}
-
-static char *find_dir(const char *what, struct dt_error *e)
-{
-    struct stat st;
-    char *dir = stat(what, &st) == 0 ? dt_xstrdup(what) : dt_xasprintf("dt-tune-%s", what);
-    for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--)
-        dir[n - 1] = '\0';
-    if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode)) {
-        dt_fail(e, "report: there is neither a study's folder %s nor %s here", what, dir);
-        free(dir);
-        return NULL;
-    }
-    return dir;
-}
-
-static void print(const struct loaded *l, const char *dir, const char *format)
-{
-    if (strcmp(format, "csv") == 0) {
+    if (strcmp(format, "html") == 0) {
+        char *page = report_page(l, e);
+        if (!page)
+            return -1;
+        fputs(page, stdout);
+        free(page);
+    } else if (strcmp(format, "optuna") == 0) {
+        struct json_object *o =
+            dt_report_record(l->setup, l->study, l->name, dir, l->study->t_last);
+        dt_export_optuna(stdout, o);
+        json_object_put(o);
+    } else if (strcmp(format, "csv") == 0) {
         dt_report_csv(stdout, l->study);
     } else if (strcmp(format, "json") == 0) {
         struct json_object *o = dt_report_json(l->study, l->name);
@@ -68,6 +43,16 @@ static void print(const struct loaded *l, const char *dir, const char *format)
         free(best);
         free(command);
     }
+    return 0;
+}
+
+static bool is_format(const char *word)
+{
+    static const char *const formats[] = {"text", "json", "csv", "html", "optuna"};
+    for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)
+        if (strcmp(word, formats[i]) == 0)
+            return true;
+    return false;
 }
 
 int cmd_report(int argc, char **argv)
@@ -87,27 +72,22 @@ int cmd_report(int argc, char **argv)
             return EXIT_USAGE;
         format = optarg;
     }
-    if (strcmp(format, "text") != 0 && strcmp(format, "json") != 0 && strcmp(format, "csv") != 0) {
-        dt_fail(&e, "report: --format: \"%s\" is not a format; text, json or csv", format);
+    if (!is_format(format)) {
+        dt_fail(&e, "report: --format: \"%s\" is not a format; text, json, csv, html or optuna",
+                format);
         return fail_with(&e, EXIT_USAGE);
     }
     if (optind + 1 != argc) {
         fputs(usage_text, stderr);
         return EXIT_USAGE;
     }
-    char *dir = find_dir(argv[optind], &e);
+    char *dir = find_study("report", argv[optind], &e);
     if (!dir)
         return fail_with(&e, EXIT_USAGE);
-    char *path = dt_xasprintf("%s/journal.jsonl", dir);
-    int rc = dt_journal_read(path, on_record, &l, &e);
-    if (rc == 0 && l.study)
-        print(&l, dir, format);
-    else if (rc == 0)
-        rc = dt_fail(&e, "%s: the study has not begun", path);
-    dt_study_free(l.study);
-    dt_setup_free(l.setup);
-    free(l.name);
-    free(path);
+    int rc = load_study(dir, &l, &e);
+    if (rc == 0)
+        rc = print(&l, dir, format, &e);
+    loaded_free(&l);
     free(dir);
     return rc == 0 ? EXIT_DONE : fail_with(&e, EXIT_WORK_FAILED);
 }

@@ -407,16 +407,23 @@ static void keep_history(const struct dt_setup *s, const struct dt_study *study,
 }
 
 /* Who is told of what happens: people, and the program that asks for trials, if any. */
+struct audience {
+    struct dt_serve *serve; /* or NULL */
+    struct board board;
+};
+
 static void on_event(void *arg, const struct dt_study *s, const struct dt_event *ev)
 {
+    struct audience *a = arg;
     dt_report_event(stdout, s, ev);
-    if (arg)
-        dt_serve_event(arg, s, ev);
+    board_show(&a->board, s);
+    if (a->serve)
+        dt_serve_event(a->serve, s, ev);
 }
 
 static int on_request(void *arg, struct dt_study *s, struct dt_event *ev)
 {
-    return dt_serve_request(arg, s, ev);
+    return dt_serve_request(((struct audience *)arg)->serve, s, ev);
 }
 
 /* What else only stood on standard error. */
@@ -434,6 +441,17 @@ static void write_report(const char *dir, const struct dt_setup *s, const struct
         printf("warning: %s: %s\n", path, strerror(errno));
     }
     free(path);
+}
+
+/* Plots are worth a warning, no more: all that they show is in the journal. */
+static void draw_report(const char *dir)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    if (write_page(dir, &e) == 0)
+        printf("plots: %s/report.html\n", dir);
+    else
+        printf("warning: there is no report.html: %s\n", e.text);
+    dt_error_clear(&e);
 }
 
 static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journal *j,
@@ -459,8 +477,9 @@ static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journa
         study->closes = dt_allocation_closes(a);
     if (launch)
         b = a->job ? dt_backend_steps(&config, a) : dt_backend_slurm(&config);
+    struct audience audience = {serve, board_new(tuner_job)};
     struct dt_reporter reporter = {
-        .event = on_event, .arg = serve, .request = serve ? on_request : NULL};
+        .event = on_event, .arg = &audience, .request = serve ? on_request : NULL};
     if (serve)
         dt_serve_hello(serve, dir);
     dt_report_intro(stdout, s, study, name, dir);
@@ -476,7 +495,10 @@ static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journa
     if (serve)
         write_report(dir, s, study, name, rc >= 0 ? best : NULL);
     keep_history(s, study, name, dir);
+    if (rc >= 0)
+        draw_report(dir);
     free(best);
+    board_free(&audience.board);
     dt_backend_free(b);
     free(launch);
     return rc;

@@ -2,8 +2,7 @@
 #ifndef DT_TOOLS_H
 #define DT_TOOLS_H
 
-#include "tuner/setup.h"
-#include "util/util.h"
+#include "report/report.h"
 
 enum { EXIT_DONE = 0, EXIT_WORK_FAILED = 1, EXIT_USAGE = 2 };
 
@@ -11,6 +10,7 @@ enum { EXIT_DONE = 0, EXIT_WORK_FAILED = 1, EXIT_USAGE = 2 };
 int fail_with(struct dt_error *e, int code);
 
 int cmd_check(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
 int cmd_expand(int argc, char **argv);
 int cmd_history(int argc, char **argv);
 int cmd_metric(int argc, char **argv);
@@ -20,6 +20,51 @@ int cmd_run(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
 int cmd_suggest(int argc, char **argv);
+int cmd_watch(int argc, char **argv);
+
+/* Puts the rows of a CSV file into the history `dir`, as a study of the workload that SPEC and the
+ * script (a path and its arguments, or just NULL) make; `value` (or NULL) is the objective's
+ * column. */
+int import_history(const char *dir, const char *csv, const char *spec, const char *value,
+                   char *const *script, struct dt_error *e);
+
+/* ---- a study to look at (load.c) ---- */
+
+struct loaded {
+    struct dt_setup *setup;
+    struct dt_study *study;
+    struct dt_chronicle chronicle;
+    char *name;
+};
+/* The folder of a study that is meant by its path, or by the job id of one in this folder. Caller
+ * frees. */
+char *find_study(const char *command, const char *what, struct dt_error *e);
+/* Reads its journal; loaded_free() is safe whatever it returns. */
+int load_study(const char *dir, struct loaded *l, struct dt_error *e);
+/* Takes one record of a journal, the first ones first; `arg` is a struct loaded, empty at first. */
+int loaded_take(void *arg, struct json_object *record, struct dt_error *e);
+void loaded_free(struct loaded *l);
+
+/* ---- the page (page.c) ---- */
+
+/* Where a file of dt-tune's data is, or should be. Caller frees. */
+char *data_file(const char *name);
+/* The report as one HTML file. Caller frees. */
+char *report_page(const struct loaded *l, struct dt_error *e);
+/* Writes DIR/report.html by what the journal there has. */
+int write_page(const char *dir, struct dt_error *e);
+
+/* ---- how the study goes, in squeue (board.c) ---- */
+
+struct board {
+    uint32_t job; /* whose comment it is; 0: of none */
+    double due;   /* not to be changed before, by the monotonic clock */
+    char *shown;
+};
+/* A job that has a comment of another's keeps it. */
+struct board board_new(uint32_t tuner_job);
+void board_show(struct board *b, const struct dt_study *s);
+void board_free(struct board *b);
 
 /* Records go to the folder of the submission, or of the study that is resumed: it must be writable. */
 int check_folder(const struct dt_setup *s, struct dt_error *e);

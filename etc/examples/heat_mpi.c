@@ -5,13 +5,14 @@
  *
  *     heat_mpi [ROWS COLUMNS STEPS]
  */
+#include "dt_tune.h"
+
 #include <errno.h>
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     LINES = 10 /* progress lines of a run */
@@ -135,18 +136,10 @@ static double checksum(const struct plate *p, int rank, int size)
     return total / p->rows / p->cols;
 }
 
-static void append_metric(int steps, double seconds, double sum)
+static void report(int steps, double seconds, double sum)
 {
-    const char *path = getenv("DT_METRICS_FILE");
-    if (!path || !*path)
-        return;
-    FILE *file = fopen(path, "a");
-    if (!file)
-        die(strerror(errno), path);
-    fprintf(file, "{\"step\": %d, \"time\": %ld, \"steps_per_s\": %.6g, \"checksum\": %.12g}\n",
-            steps, (long)time(NULL), steps / seconds, sum);
-    if (fclose(file))
-        die(strerror(errno), path);
+    if (dt_report(3, "step", (double)steps, "steps_per_s", steps / seconds, "checksum", sum) < 0)
+        die("the metrics cannot be written", strerror(errno));
 }
 
 /* Runs all steps; the time of the slowest rank in seconds, on rank 0. */
@@ -206,7 +199,7 @@ int main(int argc, char **argv)
     if (rank == 0) {
         printf("%d ranks, %d x %d cells, %d steps: %.3f s, checksum %.12g\n", size, rows, cols,
                steps, seconds, sum);
-        append_metric(steps, seconds, sum);
+        report(steps, seconds, sum);
     }
     free(p.now);
     free(p.next);

@@ -7,7 +7,6 @@ from defaults, so the same programs run under `sbatch --dt-tune`, plain `sbatch`
 import argparse
 import contextlib
 import ipaddress
-import json
 import os
 import re
 import signal
@@ -57,6 +56,7 @@ os.environ["OMP_NUM_THREADS"] = CPUS
 os.environ.setdefault("GLOG_minloglevel", "2")
 os.environ.setdefault("USE_LIBUV", "0")  # for PyTorch's own rendezvous; see below
 
+import dt_tune  # noqa: E402
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from torch import nn  # noqa: E402
@@ -392,13 +392,11 @@ def _differs(theirs, ours):
 
 
 class Progress:
-    """A worker's log lines and, of worker 0, the lines in DT_METRICS_FILE."""
+    """A worker's log lines and, of worker 0, what dt-tune gets to know."""
 
     def __init__(self, task, data, samples):
         self.task = task
         self.data = data
-        path = os.environ.get("DT_METRICS_FILE")
-        self.file = open(path, "a", encoding="utf-8") if path and task.index == 0 else None
         self.loss_sum = self.loss_count = 0
         self.last_loss = None
         self._mark(samples)
@@ -439,7 +437,7 @@ class Progress:
         if self.loss_count:
             self.last_loss = self.loss_sum / self.loss_count
         # epochs tell how far it is whatever the batch size; dt-tune compares trials by them
-        metrics = {"step": step, "epoch": round(samples / len(self.data), 4), "time": time.time()}
+        metrics = {"step": step, "epoch": round(samples / len(self.data), 4)}
         text = f"step {step}"
         for name, value, form in (
             ("loss", self.last_loss, " loss {:.4f}"),
@@ -450,9 +448,8 @@ class Progress:
                 metrics[name] = round(value, 6)
                 text += form.format(value)
         self.task.say(text)
-        if self.file:
-            self.file.write(json.dumps(metrics) + "\n")
-            self.file.flush()
+        if self.task.index == 0:
+            dt_tune.report(**metrics)
         self.loss_sum = self.loss_count = 0
         self._mark(samples)
 

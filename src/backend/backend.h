@@ -54,6 +54,27 @@ struct dt_backend *dt_backend_slurm(const struct dt_slurm_config *config);
  * *why likewise; -1 error. Caller frees *why. */
 int dt_slurm_submit(const char *sbatch, const char *path, const struct dt_strv *args, uint32_t *job,
                     char **why, struct dt_error *e);
+/* How Slurm is set up here, as far as it matters to a study (slurm_site.c). Strings are never NULL
+ * once it was read. */
+struct dt_site {
+    char *client;  /* the version that this was built with */
+    char *version; /* slurmctld's */
+    char *auth, *auth_info, *plugstack, *plugin_dir, *job_submit, *scheduler, *accounting;
+    double now;           /* slurmctld's clock, in whole seconds, when it was asked ... */
+    double asked, answered; /* ... which was between these, by ours */
+    uint32_t min_job_age;
+    size_t nodes, up, elsewhere; /* all; those that may run jobs; those that are not this host */
+};
+/* slurm_init() must have been called. dt_site_free() is safe whatever it returns. */
+int dt_site_read(struct dt_site *s, struct dt_error *e);
+void dt_site_free(struct dt_site *s);
+/* The folder that a job was submitted from; NULL where slurmctld does not know it. Caller frees. */
+char *dt_slurm_work_dir(uint32_t job);
+/* Whether a job has no comment, or one of ours: the user's, or the site's, is left alone. False
+ * where slurmctld does not answer. */
+bool dt_slurm_comment_is_free(uint32_t job);
+/* Changes the comment of a job of this user's: one request. */
+int dt_slurm_comment(uint32_t job, const char *comment, struct dt_error *e);
 /* slurm_init() must have been called. The nodes that the submission may use; with `kinds` all partitions and features
  * beside. NULL, with an error, where slurmctld does not answer or the partition does not exist. */
 struct dt_cluster *dt_slurm_cluster(const struct dt_submission *s, bool kinds, struct dt_error *e);

@@ -109,18 +109,31 @@ static int write_line(int fd, const char *path, const char *line, struct dt_erro
     return failed ? dt_fail(e, "%s: cannot write: %s", path, strerror(failed)) : 0;
 }
 
+/* Opens and locks the file of that name as it is now: the one that was there may have been pruned
+ * while this waited. */
+static int open_locked(const char *path, struct dt_error *e)
+{
+    struct stat mine, now;
+    for (;;) {
+        int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600);
+        if (fd < 0)
+            return dt_fail(e, "%s: %s", path, strerror(errno));
+        if (lock(fd, path, e) < 0) {
+            close(fd);
+            return -1;
+        }
+        if (fstat(fd, &mine) == 0 && stat(path, &now) == 0 && mine.st_ino == now.st_ino)
+            return fd;
+        close(fd);
+    }
+}
+
 int dt_history_append(const char *dir, struct json_object *record, struct dt_error *e)
 {
     char *line = dt_json_text(record);
     char *path = dt_xasprintf("%s/%s%s", dir, dt_json_str(record, "signature", ""), SUFFIX);
-    int rc = make_dir(dir, e);
-    int fd = rc == 0 ? open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600) : -1;
-    if (rc == 0 && fd < 0)
-        rc = dt_fail(e, "%s: %s", path, strerror(errno));
-    if (rc == 0)
-        rc = lock(fd, path, e);
-    if (rc == 0)
-        rc = write_line(fd, path, line, e);
+    int fd = make_dir(dir, e) == 0 ? open_locked(path, e) : -1;
+    int rc = fd < 0 ? -1 : write_line(fd, path, line, e);
     if (fd >= 0)
         close(fd);
     free(path);
@@ -200,23 +213,94 @@ static int read_file(const char *path, bool whole, struct dt_history *h, struct 
     return rc;
 }
 
-static int read_all(const char *dir, bool whole, struct dt_history *h, struct dt_error *e)
+/* The paths of all files of the history. */
+static int list_files(const char *dir, struct dt_strv *paths, struct dt_error *e)
 {
     DIR *d = opendir(dir);
-    int rc = 0;
     if (!d)
         return errno == ENOENT ? 0 : dt_fail(e, "%s: %s", dir, strerror(errno));
-    for (const struct dirent *entry; rc == 0 && (entry = readdir(d));) {
+    for (const struct dirent *entry; (entry = readdir(d));) {
         size_t len = strlen(entry->d_name), tail = strlen(SUFFIX);
-        if (len <= tail || strcmp(entry->d_name + len - tail, SUFFIX) != 0)
-            continue;
-        char *path = dt_xasprintf("%s/%s", dir, entry->d_name);
-        rc = read_file(path, whole, h, e);
-        free(path);
+        if (len > tail && strcmp(entry->d_name + len - tail, SUFFIX) == 0)
+            dt_strv_addf(paths, "%s/%s", dir, entry->d_name);
     }
     closedir(d);
+    return 0;
+}
+
+static int read_all(const char *dir, bool whole, struct dt_history *h, struct dt_error *e)
+{
+    struct dt_strv paths = DT_STRV_INIT;
+    int rc = list_files(dir, &paths, e);
+    for (size_t i = 0; rc == 0 && i < paths.n; i++)
+        rc = read_file(paths.v[i], whole, h, e);
+    dt_strv_free(&paths);
     return rc;
 }
+
+/* ---- pruning ---- */
+
+struct broom {
+    bool (*drop)(void *arg, struct json_object *record);
+    void *arg;
+    bool pretend;
+    size_t n;
+};
+
+/* What is to stay of the text. Caller frees. */
+static char *sweep(const char *text, struct broom *b)
+{
+    struct dt_buf kept = DT_BUF_INIT;
+    for (const char *s = text; *s;) {
+        size_t len = strcspn(s, "\n");
+        len += s[len] == '\n';
+        char *line = dt_xstrndup(s, len);
+        struct json_object *record = read_record(line, len, NULL);
+        bool drop = record && b->drop(b->arg, record);
+        if (!drop)
+            dt_buf_add(&kept, line);
+        b->n += drop;
+        json_object_put(record);
+        free(line);
+        s += len;
+    }
+    return dt_buf_take(&kept);
+}
+
+/* The file is replaced as a whole: who reads it sees the old one or the new one. */
+static int prune_file(const char *path, struct broom *b, struct dt_error *e)
+{
+    int fd = open_locked(path, e);
+    size_t before = b->n;
+    char *text = fd < 0 ? NULL : dt_read_text(path, SIZE_MAX / 2, e);
+    char *kept = text ? sweep(text, b) : NULL;
+    int rc = kept ? 0 : -1;
+    bool change = rc == 0 && b->n > before && !b->pretend;
+    if (change && *kept)
+        rc = dt_write_file(path, kept, strlen(kept), 0600, e);
+    else if (change && unlink(path) < 0)
+        rc = dt_fail(e, "%s: %s", path, strerror(errno));
+    free(text);
+    free(kept);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+int dt_history_prune(const char *dir, bool (*drop)(void *arg, struct json_object *record),
+                     void *arg, bool pretend, size_t *n, struct dt_error *e)
+{
+    struct dt_strv paths = DT_STRV_INIT;
+    struct broom b = {drop, arg, pretend, 0};
+    int rc = list_files(dir, &paths, e);
+    for (size_t i = 0; rc == 0 && i < paths.n; i++)
+        rc = prune_file(paths.v[i], &b, e);
+    dt_strv_free(&paths);
+    *n = b.n;
+    return rc;
+}
+
+/* ---- the studies ---- */
 
 static int last_first(const void *a, const void *b)
 {

@@ -51,6 +51,11 @@ char *dt_history_dir(void);
  * seconds for the others. */
 int dt_history_append(const char *dir, struct json_object *record, struct dt_error *e);
 
+/* Takes out of the folder every record that `drop` wants to be rid of, and counts them in *n; with
+ * `pretend` it only counts. Lines that are no records stay. */
+int dt_history_prune(const char *dir, bool (*drop)(void *arg, struct json_object *record),
+                     void *arg, bool pretend, size_t *n, struct dt_error *e);
+
 struct dt_history {
     struct json_object **v; /* of each study the last record, the study that ended last first */
     size_t n;
@@ -67,6 +72,17 @@ struct json_object *dt_history_study(const struct dt_history *h, const char *nam
 /* Whether the record is of the workload that a user means by `key`: SPEC's own, or the beginning of
  * the signature. */
 bool dt_history_has_key(struct json_object *record, const char *key);
+
+/* ---- a study's record in forms that other programs read (export.c) ---- */
+
+/* A row an observation: trial, the parameters, status, value, duration_s, nodes, and each metric as
+ * metric:NAME. */
+void dt_export_csv(FILE *f, struct json_object *record);
+/* JSON lines, as dt-tune suggest reads them. */
+void dt_export_observations(FILE *f, struct json_object *record);
+/* A file for Optuna's JournalStorage. Times of day are made up of the durations, one trial after the
+ * other up to the end of the study. */
+void dt_export_optuna(FILE *f, struct json_object *record);
 
 /* ---- which configuration to apply (apply.c) ---- */
 

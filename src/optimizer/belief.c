@@ -134,13 +134,15 @@ static struct dt_gp *process(const struct dt_belief *b, const struct dt_observed
 }
 
 void dt_belief_mean(const struct dt_belief *b, const struct dt_observed *o,
-                    const struct dt_points *p, double *mean)
+                    const struct dt_points *p, double *mean, double *sd)
 {
     struct dt_gp *gp = process(b, o);
     struct dt_field *f = dt_field_new(gp, p->x, p->n);
     dt_field_update(f, gp);
     for (size_t j = 0; j < p->n; j++)
         mean[j] = law_at(b, o, p->raw[j]) + b->mean + b->unit * f->mean[j];
+    for (size_t j = 0; sd && j < p->n; j++)
+        sd[j] = b->unit * sqrt(fmax(f->var[j], 0));
     dt_field_free(f);
     dt_gp_free(gp);
 }

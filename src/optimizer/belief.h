@@ -25,9 +25,10 @@ double *dt_belief_fit(const struct dt_kernel *k, const struct dt_prior *prior, c
 /* With the law: NULL where it is of no use. */
 struct dt_belief *dt_belief_new(const struct dt_observed *o, bool law);
 void dt_belief_free(struct dt_belief *b);
-/* What is expected at each point, in the unit of o->y. */
+/* What is expected at each point, in the unit of o->y, and where sd is not NULL its standard
+ * deviation. */
 void dt_belief_mean(const struct dt_belief *b, const struct dt_observed *o,
-                    const struct dt_points *p, double *mean);
+                    const struct dt_points *p, double *mean, double *sd);
 /* Adds to each score the log of the probability that y is no larger than `limit` there. */
 void dt_belief_chance(const struct dt_belief *b, const struct dt_observed *o, double limit,
                       const struct dt_points *p, double *score);

@@ -20,7 +20,7 @@ void dt_context_full_costs(const struct dt_context *ctx, double *cost)
     }
     struct dt_belief *b = costs && costs->known.n ? dt_belief_new(costs, false) : NULL;
     if (b) {
-        dt_belief_mean(b, costs, &p, cost);
+        dt_belief_mean(b, costs, &p, cost, NULL);
         for (size_t i = 0; i < ctx->nobs; i++)
             cost[i] = dt_exp(cost[i]);
     }

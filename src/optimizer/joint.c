@@ -15,8 +15,7 @@
 #define LEARN_FROM                                                                                 \
     3 /* paces that a model needs; the first trials are spread over the whole space */
 
-/* The context with paces as values. Caller frees the observations. */
-static struct dt_context paces(const struct dt_context *ctx, struct dt_observation **obs)
+struct dt_context dt_context_paces(const struct dt_context *ctx, struct dt_observation **obs)
 {
     struct dt_context c = *ctx;
     *obs = dt_xcalloc(ctx->nobs + 1, sizeof(**obs));
@@ -41,7 +40,7 @@ static struct dt_context paces(const struct dt_context *ctx, struct dt_observati
 static size_t fastest_of(const struct dt_context *ctx, const struct dt_judge *j,
                          struct dt_observed *o, const struct dt_points *p)
 {
-    double *score = dt_judge_mean(j, o, p);
+    double *score = dt_judge_mean(j, o, p, NULL);
     o->best = INFINITY;
     for (size_t i = 0; i < p->n; i++) {
         o->best = fmin(o->best, score[i]);
@@ -74,7 +73,7 @@ static const double *choose(const struct dt_context *ctx, struct dt_observed *o,
 static bool place(const struct dt_context *ctx, bool explore, double *x)
 {
     struct dt_observation *obs;
-    struct dt_context c = paces(ctx, &obs);
+    struct dt_context c = dt_context_paces(ctx, &obs);
     struct dt_encoding *encoding = dt_encoding_new(ctx->space);
     struct dt_observed *o = dt_observed_new(&c, encoding);
     struct dt_pool *pool = dt_pool_beside(ctx, encoding, x, explore);
@@ -143,7 +142,7 @@ static const double *spread(const struct dt_context *ctx, const struct dt_encodi
 static bool place_asked(const struct dt_context *ctx, double *x)
 {
     struct dt_observation *obs;
-    struct dt_context c = paces(ctx, &obs);
+    struct dt_context c = dt_context_paces(ctx, &obs);
     struct dt_encoding *encoding = dt_encoding_new(ctx->space);
     struct dt_observed *o = dt_observed_new(&c, encoding);
     struct dt_pool *all = dt_pool_beside(ctx, encoding, x, false),

@@ -84,7 +84,7 @@ void dt_judge_free(struct dt_judge *j)
 static void subtract_cost(const struct dt_judge *j, const struct dt_points *p, double *score)
 {
     double *cost = dt_xcalloc(p->n, sizeof(double));
-    dt_belief_mean(j->cost, j->costs, p, cost);
+    dt_belief_mean(j->cost, j->costs, p, cost, NULL);
     for (size_t i = 0; i < p->n; i++)
         score[i] -= j->thrift * cost[i];
     free(cost);
@@ -115,15 +115,15 @@ double *dt_judge_score(const struct dt_judge *j, const struct dt_observed *o,
 }
 
 double *dt_judge_mean(const struct dt_judge *j, const struct dt_observed *o,
-                      const struct dt_points *p)
+                      const struct dt_points *p, double *sd)
 {
     double *mean = dt_xcalloc(p->n + 1, sizeof(double));
     const struct dt_belief *b =
         j->law && j->law->log_weight > j->constant->log_weight ? j->law : j->constant;
     if (j->lessons && j->lessons->log_weight > b->log_weight)
-        dt_lessons_mean(j->lessons, o, p, mean);
+        dt_lessons_mean(j->lessons, o, p, mean, sd);
     else
-        dt_belief_mean(b, o, p, mean);
+        dt_belief_mean(b, o, p, mean, sd);
     return mean;
 }
 
@@ -157,7 +157,7 @@ static double relative_cost(const struct dt_judge *j, const struct dt_points *p,
     double cost[2] = {0}, ratio = dt_log_fidelity(s, p->raw[1]);
     if (!j->cost)
         return dt_exp(ratio);
-    dt_belief_mean(j->cost, j->costs, p, cost);
+    dt_belief_mean(j->cost, j->costs, p, cost, NULL);
     return dt_exp(cost[1] - cost[0] + j->costs->slope * ratio);
 }
 

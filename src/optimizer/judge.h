@@ -14,9 +14,10 @@ void dt_judge_free(struct dt_judge *j);
  * is what the judge learnt from, or a part of it. Caller frees. */
 double *dt_judge_score(const struct dt_judge *j, const struct dt_observed *o,
                        const struct dt_points *p);
-/* What is expected at each point, in the unit of y. Caller frees. */
+/* What is expected at each point, in the unit of y, and where sd is not NULL its standard
+ * deviation. Caller frees. */
 double *dt_judge_mean(const struct dt_judge *j, const struct dt_observed *o,
-                      const struct dt_points *p);
+                      const struct dt_points *p, double *sd);
 /* Puts x, of the highest fidelity, at the one at which it should be tried next. */
 void dt_judge_fidelity(const struct dt_judge *j, const struct dt_context *ctx,
                        const struct dt_observed *o, double *x);

@@ -287,12 +287,14 @@ void dt_lessons_free(struct dt_lessons *l)
 }
 
 void dt_lessons_mean(const struct dt_lessons *l, const struct dt_observed *o,
-                     const struct dt_points *p, double *mean)
+                     const struct dt_points *p, double *mean, double *sd)
 {
     struct dt_gp *gp = process(l, o, NULL);
     struct dt_field *f = field(l, gp, o, p);
     for (size_t j = 0; j < p->n; j++)
         mean[j] = law_at(l, o->encoding->space, p->raw[j]) + l->mean + l->unit * f->mean[j];
+    for (size_t j = 0; sd && j < p->n; j++)
+        sd[j] = l->unit * sqrt(fmax(f->var[j], 0));
     dt_field_free(f);
     dt_gp_free(gp);
 }
@@ -391,7 +393,7 @@ const double *dt_lessons_best(const struct dt_context *ctx, const struct dt_enco
     struct dt_points p = candidates(ctx, e, untried);
     double *mean = dt_xcalloc(p.n + 1, sizeof(double)), least = INFINITY;
     if (l)
-        dt_lessons_mean(l, nothing, &p, mean);
+        dt_lessons_mean(l, nothing, &p, mean, NULL);
     for (size_t i = 0; l && i < p.n; i++) {
         if (mean[i] < least) {
             least = mean[i];

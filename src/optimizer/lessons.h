@@ -35,9 +35,9 @@ struct dt_lessons {
  * a part, so that it takes bounded time. */
 struct dt_lessons *dt_lessons_new(const struct dt_context *ctx, const struct dt_observed *o);
 void dt_lessons_free(struct dt_lessons *l);
-/* What is expected at each point, in the unit of o->y. */
+/* As dt_belief_mean(). */
 void dt_lessons_mean(const struct dt_lessons *l, const struct dt_observed *o,
-                     const struct dt_points *p, double *mean);
+                     const struct dt_points *p, double *mean, double *sd);
 /* Adds to each score the log of the weighted expected improvement, like dt_belief_score(). */
 void dt_lessons_score(const struct dt_lessons *l, const struct dt_observed *o,
                       const struct dt_points *p, double *score);

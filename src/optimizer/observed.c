@@ -74,6 +74,13 @@ static double transform(double value, bool log, double middle, double spread, bo
     return log || y <= 0 ? y : dt_log(1 + y);
 }
 
+double dt_observed_value(const struct dt_observed *o, double y)
+{
+    y = o->log || y <= 0 ? y : dt_exp(y) - 1;
+    y = o->maximize ? -y : y;
+    return o->log ? dt_exp(y) : o->middle + o->spread * y;
+}
+
 /* Median and half the distance of the quartiles; whether all are positive. */
 static bool look_at(const struct dt_context *ctx, double *middle, double *spread)
 {
@@ -139,15 +146,15 @@ struct dt_observed *dt_observed_new(const struct dt_context *ctx,
                                     const struct dt_encoding *encoding)
 {
     struct dt_observed *o = dt_xcalloc(1, sizeof(*o));
-    double middle, spread;
     o->encoding = encoding;
     o->best = INFINITY;
-    o->log = look_at(ctx, &middle, &spread);
+    o->maximize = ctx->maximize;
+    o->log = look_at(ctx, &o->middle, &o->spread);
     for (size_t i = 0; i < ctx->nobs; i++) {
         const struct dt_observation *b = &ctx->obs[i];
         bool known = is_known(ctx->space, b->x);
         if (valued(b)) {
-            double y = transform(b->value, o->log, middle, spread, ctx->maximize);
+            double y = transform(b->value, o->log, o->middle, o->spread, ctx->maximize);
             if (b->status == DT_STATUS_OK) {
                 o->nok++;
                 if (dt_space_is_full(ctx->space, b->x))
@@ -220,8 +227,14 @@ struct dt_observed *dt_observed_thin(const struct dt_observed *o, size_t n)
     size_t all = o->known.n, half = n < all ? n / 2 : all, rest = n < all ? n - half : 0;
     size_t *order = dt_xcalloc(all + 1, sizeof(*order));
     gsl_sort_index(order, o->y, 1, all);
-    *t = (struct dt_observed){
-        .encoding = o->encoding, .log = o->log, .nok = o->nok, .best = o->best, .slope = o->slope};
+    *t = (struct dt_observed){.encoding = o->encoding,
+                              .log = o->log,
+                              .middle = o->middle,
+                              .spread = o->spread,
+                              .maximize = o->maximize,
+                              .nok = o->nok,
+                              .best = o->best,
+                              .slope = o->slope};
     for (size_t i = 0; i < half; i++)
         add_value(t, o->known.raw[order[i]], o->y[order[i]], o->bound[order[i]]);
     for (size_t i = 0; i < rest; i++) {

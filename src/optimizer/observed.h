@@ -19,6 +19,8 @@ struct dt_observed {
     bool log;    /* y is a logarithm */
     size_t nok;  /* finished with a value */
     double best; /* least y of those at the highest fidelity */
+    double middle, spread; /* where it is none: of the values */
+    bool maximize;
     /* By how much y grows with the logarithm of the fidelity. The y of what was observed at a lower
      * one are brought to the highest by that; how far single configurations depart from it is the
      * model's to learn. */
@@ -40,6 +42,8 @@ struct dt_observed *dt_observed_margins(const struct dt_context *ctx,
 /* The same of what they cost: y is the logarithm of that. NULL where it is known of none. */
 struct dt_observed *dt_observed_costs(const struct dt_context *ctx,
                                       const struct dt_encoding *encoding);
+/* The value, in the user's unit, of which y was made. */
+double dt_observed_value(const struct dt_observed *o, double y);
 /* Logarithm of a configuration's fidelity over the highest; 0 where there is no fidelity. */
 double dt_log_fidelity(const struct dt_space *s, const double *x);
 /* At most n of the known: the better half, and of the rest an even sample by value. */

@@ -105,6 +105,9 @@ void dt_optimizer_free(struct dt_optimizer *o);
  * where they are not known. */
 void dt_context_full_costs(const struct dt_context *ctx, double *cost);
 
+/* The context with paces as values, which are to be small. Caller frees the observations. */
+struct dt_context dt_context_paces(const struct dt_context *ctx, struct dt_observation **obs);
+
 /* Whether a configuration was tried already, or is being tried. */
 bool dt_context_tried(const struct dt_context *ctx, const double *x);
 

@@ -26,8 +26,7 @@ struct json_object *dt_report_config(const struct dt_space *s, const double *x)
     return config;
 }
 
-/* As SPEC writes a domain, with its name. */
-static struct json_object *param_json(const struct dt_param *p)
+struct json_object *dt_report_param(const struct dt_param *p)
 {
     static const char *const types[] = {"int", "float", "categorical"};
     struct json_object *o = json_object_new_object(), *choices = NULL;
@@ -126,7 +125,7 @@ struct json_object *dt_report_record(const struct dt_setup *setup, const struct 
     json_object_object_add(o, "trials", json_object_new_int64((int64_t)s->n));
     json_object_object_add(o, "best", best_json(s));
     for (size_t i = 0; i < s->space->n; i++)
-        json_object_array_add(space, param_json(&s->space->params[i]));
+        json_object_array_add(space, dt_report_param(&s->space->params[i]));
     for (size_t i = 0; i < s->n; i++) {
         const struct dt_trial *t = &s->trials[i];
         /* what went on from another trial says nothing of its configuration from the beginning on */

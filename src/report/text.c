@@ -9,8 +9,7 @@ static bool is_time(const struct dt_study *s)
     return s->spec->objective == DT_OBJECTIVE_TIME || s->spec->objective == DT_OBJECTIVE_TURNAROUND;
 }
 
-/* A value of the objective as people read it. Caller frees. */
-static char *value_text(const struct dt_study *s, double x)
+char *dt_report_value(const struct dt_study *s, double x)
 {
     if (!isfinite(x))
         return dt_xstrdup("-");
@@ -157,7 +156,7 @@ static void print_parts(FILE *f, const struct dt_study *s, const struct dt_trial
         if (isfinite(p->pace))
             fprintf(f, ", %.4g s a step", p->pace);
         if (isfinite(worth)) {
-            char *value = value_text(s, worth);
+            char *value = dt_report_value(s, worth);
             fprintf(f, ", in all it would have come to %s", value);
             free(value);
         }
@@ -171,7 +170,7 @@ static void print_ended(FILE *f, const struct dt_study *s, const struct dt_trial
                         const struct dt_trial *best, double mean)
 {
     char *wait = seconds_text(t->wait_s), *run = seconds_text(t->run_s);
-    char *measured = value_text(s, t->value), *top = value_text(s, mean);
+    char *measured = dt_report_value(s, t->value), *top = dt_report_value(s, mean);
     char *value = dt_xasprintf("%s%s", t->status == DT_STATUS_CENSORED ? "> " : "", measured);
     char *config = dt_config_text(s->space, t->x);
     bool ours = t->cause == DT_CAUSE_STOPPED || t->cause == DT_CAUSE_INTERRUPTED;
@@ -286,28 +285,38 @@ static int by_end(const void *a, const void *b)
     return x->t_ended < y->t_ended ? -1 : x->t_ended > y->t_ended ? 1 : x->id - y->id;
 }
 
-void dt_report_trials(FILE *f, const struct dt_study *s)
+struct dt_milestone *dt_report_course(const struct dt_study *s, size_t *n)
 {
-    const struct dt_trial **v = dt_xcalloc(s->n, sizeof(*v));
+    const struct dt_trial **v = dt_xcalloc(s->n + 1, sizeof(*v));
+    struct dt_milestone *course = dt_xcalloc(s->n + 1, sizeof(*course));
     struct dt_observation *o;
     struct dt_context ctx = dt_study_context(s, &o);
-    size_t n = 0;
+    *n = 0;
     for (size_t i = 0; i < s->n; i++) {
         if (s->trials[i].state == DT_TRIAL_ENDED)
-            v[n++] = &s->trials[i];
+            v[(*n)++] = &s->trials[i];
         o[i].status = DT_STATUS_PENDING;
     }
-    qsort(v, n, sizeof(*v), by_end);
-    for (size_t i = 0; i < n; i++) {
-        double mean = NAN;
+    qsort(v, *n, sizeof(*v), by_end);
+    for (size_t i = 0; i < *n; i++) {
         o[v[i]->id - 1].status = v[i]->status;
         int best = dt_context_best(&ctx);
+        course[i] = (struct dt_milestone){v[i], best < 0 ? NULL : &s->trials[best], NAN};
         if (best >= 0)
-            dt_context_mean(&ctx, (size_t)best, &mean);
-        print_ended(f, s, v[i], best < 0 ? NULL : &s->trials[best], mean);
+            dt_context_mean(&ctx, (size_t)best, &course[i].mean);
     }
     free(o);
     free(v);
+    return course;
+}
+
+void dt_report_trials(FILE *f, const struct dt_study *s)
+{
+    size_t n;
+    struct dt_milestone *course = dt_report_course(s, &n);
+    for (size_t i = 0; i < n; i++)
+        print_ended(f, s, course[i].t, course[i].best, course[i].mean);
+    free(course);
 }
 
 #define TOP 5
@@ -339,7 +348,7 @@ static void print_top(FILE *f, const struct dt_study *s)
     qsort_r(v, n, sizeof(*v), by_mean, (void *)s);
     fprintf(f, "\nthe best:\n");
     for (size_t i = 0; i < n && i < TOP; i++) {
-        char *value = value_text(s, v[i].mean), *config = dt_config_text(s->space, v[i].t->x);
+        char *value = dt_report_value(s, v[i].mean), *config = dt_config_text(s->space, v[i].t->x);
         fprintf(f, "%3zu. trial %-3d %10s  %s", i + 1, v[i].t->id, value, config);
         if (v[i].n > 1)
             fprintf(f, " (mean of %d runs)", v[i].n);
@@ -363,7 +372,7 @@ static void print_gain(FILE *f, const struct dt_study *s)
                                                     : "did not end well");
         return;
     }
-    char *from = value_text(s, before), *to = value_text(s, now);
+    char *from = dt_report_value(s, before), *to = dt_report_value(s, now);
     if (best == base)
         fprintf(f, "gain: none, the job as submitted is the best that was found (%s)\n", to);
     else if (before > 0 && now > 0)

@@ -260,7 +260,11 @@ END
     done
     [ "$(sort -u sums | wc -l)" = 1 ]
     [ "$(wc -l <heat.jsonl)" = 3 ]
-    grep -q "\"step\": 200, .*\"checksum\": $(head -1 sums)}" heat.jsonl
+    # reported to all digits, printed to 12
+    "$python" -c '
+import json, sys
+for line in map(json.loads, open("heat.jsonl")):
+    assert line["step"] == 200 and "%.12g" % line["checksum"] == sys.argv[1], line' "$(head -1 sums)"
     for arguments in "97 x 200" "1 64 200" "97 64"; do
         # shellcheck disable=SC2086
         run -2 mpiexec.hydra -n 2 ./heat $arguments

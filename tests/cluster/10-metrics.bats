@@ -188,7 +188,7 @@ END
 # tuner_peak: the tuner's peak of memory in KiB.
 tuner_peak() {
     local pid
-    pid=$(pgrep -f "dt-tune run --carrier .*/job0*$job/slurm_script")
+    pid=$(pgrep -f "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$job/slurm_script")
     sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$pid/status"
 }
 
@@ -363,7 +363,7 @@ echo "accuracy=0.4"
 END
     is_held
     wait_for 20 reported 0.3
-    kill -KILL "$(pgrep -f "dt-tune run --carrier .*/job0*$job/slurm_script")"
+    kill -KILL "$(pgrep -f "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$job/slurm_script")"
     wait_for 20 job_ended "$job"
     second=$(sbatch --parsable --dt-tune --dt-resume="$dir" train.sh)
     wait_for 30 grep -q '"event":"resumed"' "$dir/journal.jsonl"

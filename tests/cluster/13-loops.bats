@@ -125,7 +125,7 @@ END
 @test "a real training shows with an epoch what it is worth, and the best had them all" {
     local python=${PYTHON:-/usr/bin/python3} dir_examples=$BATS_TEST_DIRNAME/../../etc/examples
     "$python" -c 'import torch, sklearn' 2>/dev/null || skip "no python3 with torch and scikit-learn (PYTHON)"
-    cp "$dir_examples"/{ps_train,ddp,train_common}.py .
+    cp "$dir_examples"/{ps_train,ddp,train_common,dt_tune}.py .
     cp "$dir_examples/ps_async.sh" train.sh
     cat >spec.json <<'END'
 { "dt": {"workers": {"choices": [1]}, "ps": {"choices": [0]}}, "layout": "packed",
