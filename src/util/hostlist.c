@@ -9,9 +9,9 @@
 
 /* More than any cluster has; a list of that size is damage, and there is no memory for all that can be written in a few
  * brackets. */
-#define NAMES_MAX 100000
+#define NAMES_MAX 65536
 #define NUMBER_MAX 999999999
-#define NAME_MAX_LENGTH 1024
+#define NAME_MAX_LENGTH 255 /* of a host in the DNS */
 
 static int add_range(const char *prefix, const char *range, const char *rest, struct dt_strv *out,
                      struct dt_error *e)
