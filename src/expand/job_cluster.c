@@ -45,6 +45,7 @@ static void add_nodes(struct dt_cluster *c, const struct dt_system *s, const cha
         if (!dt_kind_in(k, partition) || !dt_features_allow(size.features, constraint))
             continue;
         size.count = count_usable(k, excluded);
+        size.order = i + 1;
         size.features = kinds ? size.features : NULL;
         if (size.count)
             dt_cluster_add(c, &size);
