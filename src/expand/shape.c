@@ -246,6 +246,8 @@ static bool fits_with(size_t nodes, struct dt_shape *s, const struct dt_job *job
     bool both = s->roles[DT_ROLE_PS].count && s->roles[DT_ROLE_WORKER].count;
     if (!c)
         return true;
+    if (nodes < c->limits.min_nodes)
+        return false;
     if (both && !s->het)
         return fits_on(nodes, s, job, c);
     s->roles[DT_ROLE_WORKER].nodes = nodes;

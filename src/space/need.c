@@ -147,13 +147,15 @@ static const char *partition_why_not(const struct dt_needed *n, const struct dt_
 {
     const struct dt_partition_limits *l = &p->limits;
     size_t asked = n->request->nodes_max ? n->asked_nodes : n->min_nodes;
+    /* a job that allows more nodes than it demands gets as many as the partition wants */
+    bool raised = !p->scheduling.enforced || !n->request->nodes;
     if (l->reserved)
         return "partition: it is open to jobs in a reservation only";
     if (n->request->time > l->max_time && !overridden(c, true))
         return "partition: it allows less than the job's --time";
     if (l->max_nodes && asked > l->max_nodes && !overridden(c, false))
         return "partition: it allows fewer nodes to a job";
-    if (n->asked_nodes < l->min_nodes)
+    if (n->asked_nodes < l->min_nodes || (!raised && n->request->nodes < l->min_nodes))
         return "partition: it wants more nodes of a job";
     if (n->min_nodes > n->max_nodes || n->min_nodes > dt_cluster_nodes(p))
         return dt_no_room;
