@@ -358,13 +358,14 @@ static void limits_come_in_slurms_order(void **state)
         "  {\"who\": \"wide\", \"qos\": \"wide\", \"is_qos\": true, \"per_job\": {\"cpu\": 32}, \"group\": "
         "   {\"cpu\": 40}}]}";
     static const struct {
-        const char *words[3];
+        const char *words[4];
         const char *why;
     } cases[] = {
-        {{"ntasks=8"}, NULL},
-        {{"ntasks=9"}, "limits: more CPUs than a job"}, /* the user's, not the account's 4 */
-        {{"ntasks=32", "qos=wide"}, NULL},
-        {{"ntasks=33", "qos=wide"}, "limits: more CPUs than a job"},
+        {{"ntasks=8", "mem=100"}, NULL},
+        {{"ntasks=9", "mem=100"},
+         "limits: more CPUs than a job"}, /* the user's, not the account's 4 */
+        {{"ntasks=32", "qos=wide", "mem=100"}, NULL},
+        {{"ntasks=33", "qos=wide", "mem=100"}, "limits: more CPUs than a job"},
         {{"ntasks=8", "mem=1001", "qos=wide"}, "limits: more memory than your jobs"},
     };
     struct dt_error e = DT_ERROR_INIT;
