@@ -1,6 +1,7 @@
 #include "expand/expand.h"
 #include "expand/carrier.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,27 +77,6 @@ static void put_class(struct header *h, const struct dt_trial_script *t, enum dt
     }
 }
 
-/* --gres without its GPU part, "" where nothing is left. */
-static char *other_gres(const char *gres)
-{
-    static const char *const gpus[] = {"gpu", "shard", "mps"};
-    struct dt_strv parts = DT_STRV_INIT, kept = DT_STRV_INIT;
-    dt_strv_split(&parts, gres, ",");
-    for (size_t i = 0; i < parts.n; i++) {
-        const char *p = dt_starts_with(parts.v[i], "gres:") ? parts.v[i] + 5 : parts.v[i];
-        size_t n = strcspn(p, ":=");
-        bool gpu = false;
-        for (size_t j = 0; j < sizeof(gpus) / sizeof(*gpus); j++)
-            gpu |= strlen(gpus[j]) == n && strncmp(p, gpus[j], n) == 0;
-        if (!gpu)
-            dt_strv_add(&kept, parts.v[i]);
-    }
-    char *text = dt_strv_join(&kept, ",");
-    dt_strv_free(&parts);
-    dt_strv_free(&kept);
-    return text;
-}
-
 /* GPUs that tasks share: as the user wrote it, or the same number of tasks on each. */
 static void put_shared_gpus(struct header *h, const struct dt_trial_script *t, size_t workers,
                             size_t nodes)
@@ -137,7 +117,11 @@ static void put_gres(struct header *h, const struct dt_trial_script *t, const ch
 {
     const struct dt_option *gres = given(t, "gres");
     bool workers = sharers || n;
-    put_gpus(h, t, option, n);
+    /* of a node: as the user asked for them */
+    bool as_gres = n && gres && gres->value && strcmp(option, "gpus-per-node") == 0 &&
+                   dt_gres_gpus(gres->value);
+    if (!as_gres)
+        put_gpus(h, t, option, n);
     if (sharers)
         put_shared_gpus(h, t, sharers, nodes);
     if (workers) {
@@ -147,24 +131,44 @@ static void put_gres(struct header *h, const struct dt_trial_script *t, const ch
     if (gres && gres->value && sharers) {
         put(h, "gres", gres->value);
     } else if (gres && gres->value) {
-        char *rest = other_gres(gres->value);
-        if (*rest)
+        char *rest = dt_gres_others(gres->value);
+        const char *type = t->job->gpu_type, *comma = *rest ? "," : "";
+        if (as_gres)
+            putf(h, "gres", "gpu:%s%s%zu%s%s", type ? type : "", type ? ":" : "", n, comma, rest);
+        else if (*rest)
             put(h, "gres", rest);
         free(rest);
     }
 }
 
-/* Memory in one form only, as Slurm wants it: the tuned amount by CPU, else the user's own option.
- */
-static void put_memory(struct header *h, const struct dt_trial_script *t, const struct dt_role *r)
+/* An amount of memory in the unit that the user writes, where it is a whole number of those. */
+static void put_amount(struct header *h, const struct dt_trial_script *t, const char *option,
+                       uint64_t mib)
+{
+    static const char *const forms[] = {"mem", "mem-per-cpu", "mem-per-gpu"};
+    uint64_t unit = 1;
+    for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
+        const struct dt_option *o = given(t, forms[i]);
+        const char *letter = o && o->value ? strpbrk(o->value, "gGtT") : NULL;
+        unit = letter ? (*letter == 'g' || *letter == 'G' ? 1024 : 1024 * 1024) : unit;
+    }
+    unit = mib % unit ? 1 : unit;
+    putf(h, option, "%" PRIu64 "%s", mib / unit, unit == 1 ? "M" : unit == 1024 ? "G" : "T");
+}
+
+/* Memory in one form only, as Slurm wants it: the tuned amount by CPU, or by GPU where the user
+ * asks so, else the user's own option. */
+static void put_memory(struct header *h, const struct dt_trial_script *t, const struct dt_role *r,
+                       uint64_t mem)
 {
     const struct dt_option *per_gpu = given(t, "mem-per-gpu");
-    if (r->mem_mib) {
-        putf(h, "mem-per-cpu", "%luM", (unsigned long)((r->mem_mib + r->cpus - 1) / r->cpus));
+    if (mem && per_gpu && r->gpus) {
+        put_amount(h, t, "mem-per-gpu", (mem + r->gpus - 1) / r->gpus);
+    } else if (mem) {
+        put_amount(h, t, "mem-per-cpu", (mem + r->cpus - 1) / r->cpus);
     } else if (per_gpu && !r->gpus && !r->gpus_as_given &&
                t->job->mem_mib) { /* no GPUs: the same amount by CPU */
-        putf(h, "mem-per-cpu", "%luM",
-             (unsigned long)((t->job->mem_mib + t->job->cpus - 1) / t->job->cpus));
+        put_amount(h, t, "mem-per-cpu", (t->job->mem_mib + t->job->cpus - 1) / t->job->cpus);
     } else {
         put_as_given(h, t, "mem");
         put_as_given(h, t, "mem-per-cpu");
@@ -207,7 +211,7 @@ static void put_role(struct header *h, const struct dt_trial_script *t, int role
         put_as_given(h, t, node_options[i]);
     if (role == DT_ROLE_WORKER)
         put_as_given(h, t, "ntasks-per-socket");
-    put_memory(h, t, r);
+    put_memory(h, t, r, dt_role_mem_written(t->shape, t->job, role));
     put_tmp(h, t, r->tmp_mib);
     put_gres(h, t, "gpus-per-task", r->gpus, r->gpus_as_given ? r->count : 0, r->nodes);
 }
@@ -217,24 +221,8 @@ static void put_role(struct header *h, const struct dt_trial_script *t, int role
 static void put_packed(struct header *h, const struct dt_trial_script *t)
 {
     const struct dt_shape *s = t->shape;
-    size_t cpus = 0, gpus = 0;
-    uint64_t mem = 0, tmp = 0;
     bool tuned_mem = s->roles[DT_ROLE_PS].mem_mib || s->roles[DT_ROLE_WORKER].mem_mib;
-    for (size_t i = 0; i < s->nodes; i++) {
-        size_t c = 0, g = 0;
-        uint64_t m = 0;
-        for (int r = 0; r < DT_ROLES; r++) {
-            const struct dt_role *role = &s->roles[r];
-            size_t k = dt_share(r, role->count, s->nodes, i);
-            c = t->job->overcommit ? (c > role->cpus ? c : role->cpus) : c + k * role->cpus;
-            g += k * role->gpus;
-            m += k * (tuned_mem ? dt_role_mem(s, t->job, r) : t->job->mem_mib);
-            tmp = role->tmp_mib > tmp ? role->tmp_mib : tmp;
-        }
-        cpus = c > cpus ? c : cpus;
-        gpus = g > gpus ? g : gpus;
-        mem = m > mem ? m : mem;
-    }
+    struct dt_node_share share = dt_shape_share(s, t->job, s->nodes);
     char *constraint = dt_shape_constraint(s);
     put_kind(h, t, constraint);
     free(constraint);
@@ -247,14 +235,15 @@ static void put_packed(struct header *h, const struct dt_trial_script *t)
     put_as_given(h, t, "sockets-per-node");
     put_as_given(h, t, "cores-per-socket");
     put_as_given(h, t, "extra-node-info");
-    putf(h, "cpus-per-task", "%zu", cpus);
-    if (tuned_mem || (given(t, "mem-per-gpu") && mem))
-        putf(h, "mem", "%luM", (unsigned long)mem);
+    putf(h, "cpus-per-task", "%zu", share.cpus);
+    if (tuned_mem || (given(t, "mem-per-gpu") && share.mem_mib))
+        put_amount(h, t, "mem", share.mem_mib);
     else
-        put_memory(h, t, &(struct dt_role){.cpus = 1});
-    put_tmp(h, t, tmp);
+        put_memory(h, t, &(struct dt_role){.cpus = 1}, 0);
+    put_tmp(h, t, share.tmp_mib);
     const struct dt_role *workers = &s->roles[DT_ROLE_WORKER];
-    put_gres(h, t, "gpus-per-node", gpus, workers->gpus_as_given ? workers->count : 0, s->nodes);
+    put_gres(h, t, "gpus-per-node", share.gpus, workers->gpus_as_given ? workers->count : 0,
+             s->nodes);
 }
 
 static void put_size(struct header *h, const struct dt_trial_script *t)

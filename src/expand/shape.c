@@ -126,6 +126,14 @@ uint64_t dt_role_mem(const struct dt_shape *s, const struct dt_job *job, int rol
     return job->mem_mib ? job->mem_mib : job->share_mib ? job->share_mib : other->mem_mib;
 }
 
+uint64_t dt_role_mem_written(const struct dt_shape *s, const struct dt_job *job, int role)
+{
+    uint64_t own = s->roles[role].mem_mib;
+    bool handed_on = s->het && role == DT_ROLE_PS && s->roles[DT_ROLE_WORKER].mem_mib;
+    return own || !handed_on || job->given.memory != DT_MEMORY_NODE ? own
+                                                                    : dt_role_mem(s, job, role);
+}
+
 /* Tasks of a role that a node of the class holds. */
 static size_t fit(const struct dt_role *r, const struct dt_job *job, const struct dt_node_class *k)
 {
@@ -145,73 +153,39 @@ static size_t fit(const struct dt_role *r, const struct dt_job *job, const struc
     return n;
 }
 
-/* Takes nodes for a role out of `left` (node counts by class), largest class first or last; false
- * if too few. */
-static bool take(const struct dt_role *r, int role, const struct dt_job *job,
-                 const struct dt_cluster *c, size_t *left, bool largest_first)
+struct dt_node_share dt_shape_share(const struct dt_shape *s, const struct dt_job *job, size_t n)
 {
-    size_t tasks = r->count, nodes = r->nodes, used = 0;
-    size_t share = nodes ? (tasks + nodes - 1) / nodes : 0;
-    for (size_t j = 0; j < c->n && (tasks || nodes); j++) {
-        size_t i = largest_first ? j : c->n - 1 - j;
-        size_t per_node = fit(r, job, &c->classes[i]);
-        if (role == DT_ROLE_WORKER && job->tasks_per_node && job->tasks_per_node < per_node)
-            per_node = job->tasks_per_node;
-        if (share)
-            per_node = per_node >= share ? share : 0;
-        if (!per_node)
-            continue;
-        size_t need = share ? nodes : (tasks + per_node - 1) / per_node;
-        size_t n = need < left[i] ? need : left[i];
-        left[i] -= n;
-        used += n;
-        nodes -= share ? n : 0;
-        tasks -= n * per_node < tasks ? n * per_node : tasks;
+    struct dt_node_share most = {0};
+    bool tuned_mem = s->roles[DT_ROLE_PS].mem_mib || s->roles[DT_ROLE_WORKER].mem_mib;
+    for (size_t i = 0; i < n; i++) {
+        struct dt_node_share here = {0};
+        for (int r = 0; r < DT_ROLES; r++) {
+            const struct dt_role *role = &s->roles[r];
+            size_t k = dt_share(r, role->count, n, i);
+            here.cpus = job->overcommit ? (here.cpus > role->cpus ? here.cpus : role->cpus)
+                                        : here.cpus + k * role->cpus;
+            here.gpus += k * role->gpus;
+            here.mem_mib += k * (tuned_mem ? dt_role_mem(s, job, r) : job->mem_mib);
+            most.tmp_mib = role->tmp_mib > most.tmp_mib ? role->tmp_mib : most.tmp_mib;
+        }
+        most.cpus = here.cpus > most.cpus ? here.cpus : most.cpus;
+        most.gpus = here.gpus > most.gpus ? here.gpus : most.gpus;
+        most.mem_mib = here.mem_mib > most.mem_mib ? here.mem_mib : most.mem_mib;
     }
-    return tasks == 0 && nodes == 0 && (!c->max_nodes || used <= c->max_nodes);
-}
-
-/* Each role on nodes of its own. */
-static bool fits_apart(const struct dt_shape *s, const struct dt_job *job,
-                       const struct dt_cluster *c)
-{
-    bool ok = false;
-    for (int first = 0; first < DT_ROLES && !ok; first++) {
-        size_t *left = dt_xcalloc(c->n, sizeof(*left));
-        for (size_t i = 0; i < c->n; i++)
-            left[i] = c->classes[i].count;
-        int second = 1 - first;
-        ok = take(&s->roles[first], first, job, c, left, true) &&
-             take(&s->roles[second], second, job, c, left, false);
-        free(left);
-    }
-    return ok;
+    return most;
 }
 
 /* Whether n nodes can each hold their share of both roles. */
 static bool fits_on(size_t n, const struct dt_shape *s, const struct dt_job *job,
                     const struct dt_cluster *c)
 {
-    struct dt_role most = {.constraint = s->roles[DT_ROLE_WORKER].constraint};
+    struct dt_node_share share = dt_shape_share(s, job, n);
+    struct dt_role most = {.cpus = share.cpus,
+                           .gpus = share.gpus,
+                           .mem_mib = share.mem_mib,
+                           .tmp_mib = share.tmp_mib,
+                           .constraint = s->roles[DT_ROLE_WORKER].constraint};
     const char *servers = s->roles[DT_ROLE_PS].constraint;
-    bool tuned_mem = s->roles[DT_ROLE_PS].mem_mib || s->roles[DT_ROLE_WORKER].mem_mib;
-    for (size_t i = 0; i < n; i++) {
-        size_t cpus = 0, gpus = 0;
-        uint64_t mem = 0, tmp = 0;
-        for (int r = 0; r < DT_ROLES; r++) {
-            const struct dt_role *role = &s->roles[r];
-            size_t k = dt_share(r, role->count, n, i);
-            cpus =
-                job->overcommit ? (cpus > role->cpus ? cpus : role->cpus) : cpus + k * role->cpus;
-            gpus += k * role->gpus;
-            mem += k * (tuned_mem ? dt_role_mem(s, job, r) : job->mem_mib);
-            tmp = role->tmp_mib > tmp ? role->tmp_mib : tmp;
-        }
-        most.cpus = cpus > most.cpus ? cpus : most.cpus;
-        most.gpus = gpus > most.gpus ? gpus : most.gpus;
-        most.mem_mib = mem > most.mem_mib ? mem : most.mem_mib;
-        most.tmp_mib = tmp > most.tmp_mib ? tmp : most.tmp_mib;
-    }
     size_t workers = (s->roles[DT_ROLE_WORKER].count + n - 1) / n;
     if (job->tasks_per_node && workers > job->tasks_per_node)
         return false;
@@ -220,19 +194,42 @@ static bool fits_on(size_t n, const struct dt_shape *s, const struct dt_job *job
         if (fit(&most, job, &c->classes[i]) >= 1 &&
             dt_features_allow(c->classes[i].features, servers))
             nodes += c->classes[i].count;
-    return nodes >= n && (!c->max_nodes || n <= c->max_nodes);
+    return nodes >= n && (!c->limits.max_nodes || n <= c->limits.max_nodes);
 }
 
-static bool fits_with(size_t nodes, struct dt_shape *s, const struct dt_job *job,
-                      const struct dt_cluster *c)
+static void set_worker_nodes(struct dt_shape *s, const struct dt_job *job, size_t nodes)
 {
-    bool both = s->roles[DT_ROLE_PS].count && s->roles[DT_ROLE_WORKER].count;
+    struct dt_role *w = &s->roles[DT_ROLE_WORKER];
+    w->nodes = nodes;
+    w->per_node = w->nodes_max = 0;
+    if (job->tasks_per_node && nodes)
+        w->per_node = (w->count + nodes - 1) / nodes;
+    else if (nodes && nodes < job->nodes_max)
+        w->nodes_max = job->nodes_max < w->count ? job->nodes_max : w->count;
+}
+
+/* Spreads the shape over so many nodes; why it could not start then, or NULL. */
+static const char *spread(size_t nodes, struct dt_shape *s, const struct dt_job *job,
+                          const struct dt_cluster *c)
+{
+    bool packed = s->roles[DT_ROLE_PS].count && s->roles[DT_ROLE_WORKER].count && !s->het;
+    struct dt_request requests[DT_ROLES];
+    if (packed)
+        s->nodes = nodes;
+    else
+        set_worker_nodes(s, job, nodes);
     if (!c)
-        return true;
-    if (both && !s->het)
-        return fits_on(nodes, s, job, c);
-    s->roles[DT_ROLE_WORKER].nodes = nodes;
-    return fits_apart(s, job, c);
+        return NULL;
+    if (nodes < c->limits.min_nodes || (packed && !fits_on(nodes, s, job, c)))
+        return dt_no_room;
+    return dt_feasible_why_not(c, NULL, requests, dt_shape_requests(s, job, requests));
+}
+
+/* Whether another number of nodes may help. */
+static bool is_about_nodes(const char *why)
+{
+    return why == dt_no_room || why == dt_not_apart || why == dt_torn ||
+           dt_starts_with(why, "partition:");
 }
 
 /* The number of nodes that can hold it: `wanted`, else the next larger one, else the next smaller
@@ -241,12 +238,13 @@ static size_t choose_nodes(size_t wanted, size_t least, size_t tasks, struct dt_
                            const struct dt_job *job, const struct dt_cluster *c)
 {
     size_t most = c ? dt_cluster_nodes(c) : tasks;
+    const char *why = dt_no_room;
     most = most < tasks ? most : tasks;
     for (size_t n = wanted; n <= most; n++)
-        if (fits_with(n, s, job, c))
+        if (!(why = spread(n, s, job, c)) || !is_about_nodes(why))
             return n;
     for (size_t n = wanted < most ? wanted : most; n >= least && n > 0; n--)
-        if (fits_with(n, s, job, c))
+        if (!(why = spread(n, s, job, c)) || !is_about_nodes(why))
             return n;
     return 0;
 }
@@ -271,13 +269,9 @@ static void spread_workers(struct dt_shape *s, const struct dt_job *job, const s
     size_t wanted = at_least(least, cap ? 0 : job->nodes < w->count ? job->nodes : w->count);
     if ((!cap && !job->nodes && !job->listed) || !w->count)
         return;
-    w->nodes = choose_nodes(wanted, least ? least : 1, w->count, s, job, c);
-    if (!w->nodes)
-        w->nodes = least; /* which is too few or too many: the reason is found later */
-    if (cap && w->nodes)
-        w->per_node = (w->count + w->nodes - 1) / w->nodes;
-    else if (w->nodes && w->nodes < job->nodes_max)
-        w->nodes_max = job->nodes_max < w->count ? job->nodes_max : w->count;
+    size_t nodes = choose_nodes(wanted, least ? least : 1, w->count, s, job, c);
+    /* where there is none, too few or too many: the reason is found later */
+    set_worker_nodes(s, job, nodes ? nodes : least);
 }
 
 void dt_shape_make(const struct dt_space *space, const double *x, const struct dt_job *job,
@@ -345,7 +339,7 @@ static const char *why_no_kind(const struct dt_shape *s, const struct dt_job *jo
         return "partition: there is none of that name";
     if (c->closed)
         return "partition: it is down, or drained";
-    if (job->time > c->max_time)
+    if (job->time > c->limits.max_time)
         return "partition: it allows less than the job's --time";
     if (!has_nodes(c, worker, NULL))
         return "worker_constraint: no node of the partition that is up has these features";
@@ -355,6 +349,26 @@ static const char *why_no_kind(const struct dt_shape *s, const struct dt_job *jo
         return "layout packed: both roles share nodes, and none has the features of both "
                "ps_constraint and worker_constraint";
     return NULL;
+}
+
+/* The reasons that depend on the cluster; those that speak of room name the layout. */
+static const char *cluster_why_not(const struct dt_shape *s, const struct dt_job *job,
+                                   const struct dt_cluster *c)
+{
+    bool both = s->roles[DT_ROLE_PS].count && s->roles[DT_ROLE_WORKER].count;
+    const struct dt_cluster *partition = s->kinds ? dt_cluster_partition(c, s->partition) : c;
+    const char *why = s->kinds ? why_no_kind(s, job, partition) : NULL;
+    struct dt_request requests[DT_ROLES];
+    if (why)
+        return why;
+    if (both && !s->het && !s->nodes)
+        return "layout packed: more CPUs, memory or GPUs than the nodes have";
+    why = dt_feasible_why_not(c, partition, requests, dt_shape_requests(s, job, requests));
+    if (why != dt_no_room && why != dt_not_apart)
+        return why;
+    return s->het ? "layout het: too few or too small nodes (components never share a node)"
+           : both ? "layout packed: more CPUs, memory or GPUs than the nodes have"
+                  : "workers: more CPUs, memory or GPUs than the nodes have";
 }
 
 const char *dt_shape_why_not(const struct dt_shape *s, const struct dt_job *job,
@@ -370,19 +384,5 @@ const char *dt_shape_why_not(const struct dt_shape *s, const struct dt_job *job,
                "never share one";
     if (!both && job->listed > s->roles[DT_ROLE_WORKER].count)
         return "workers: fewer than the nodes of --nodelist, which the job must all have";
-    if (!c)
-        return NULL;
-    if (s->kinds) {
-        c = dt_cluster_partition(c, s->partition);
-        const char *why = why_no_kind(s, job, c);
-        if (why)
-            return why;
-    }
-    if (s->het)
-        return fits_apart(s, job, c)
-                   ? NULL
-                   : "layout het: too few or too small nodes (components never share a node)";
-    if (both)
-        return s->nodes ? NULL : "layout packed: more CPUs, memory or GPUs than the nodes have";
-    return fits_apart(s, job, c) ? NULL : "workers: more CPUs, memory or GPUs than the nodes have";
+    return c ? cluster_why_not(s, job, c) : NULL;
 }
