@@ -23,6 +23,9 @@ struct dt_backend_ops {
     /* After a restart: finds the job of a run that may have been submitted without the journal knowing, also one that
      * has ended. 1 found (job set), 0 not. */
     int (*find)(void *b, const struct dt_trial *t, uint32_t *job, struct dt_error *e);
+    /* Gives nodes that nothing runs on back to Slurm: true where it did, then `ev` says which. Safe to repeat. NULL where
+     * there is nothing to give. */
+    bool (*give_back)(void *b, struct dt_event *ev);
     /* Last act: whatever of this study is still queued or running is cancelled, known to us or not. */
     int (*sweep)(void *b, struct dt_error *e);
     void (*destroy)(void *b);
@@ -75,6 +78,8 @@ struct dt_allocation {
 int dt_allocation_read(struct dt_allocation *a, struct dt_error *e);
 /* The same nodes, for a space of what fits. */
 struct dt_cluster *dt_allocation_cluster(const struct dt_allocation *a);
+/* Gives all nodes back to Slurm but those named. The books are not changed. */
+int dt_allocation_keep(const struct dt_allocation *a, const struct dt_strv *names, struct dt_error *e);
 /* Before that time the runs must have ended, so that there is time for the report. */
 double dt_allocation_closes(const struct dt_allocation *a);
 void dt_allocation_free(struct dt_allocation *a);

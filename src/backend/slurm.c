@@ -467,7 +467,7 @@ static void destroy(void *arg)
 }
 
 static const struct dt_backend_ops ops = {"slurm",  now,  submit, cancel, checkpoint,
-                                          wait_for, find, sweep,  destroy};
+                                          wait_for, find, NULL,   sweep,  destroy};
 
 struct dt_backend *dt_backend_slurm(const struct dt_slurm_config *config)
 {

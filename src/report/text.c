@@ -258,6 +258,10 @@ void dt_report_event(FILE *f, const struct dt_study *s, const struct dt_event *e
         free(move);
         break;
     }
+    case DT_EVENT_RELEASED:
+        fprintf(f, "gave back %.0f node%s, which no trial will use any more: %s\n", ev->nodes,
+                ev->nodes > 1 ? "s" : "", ev->text);
+        break;
     case DT_EVENT_KEPT:
         fprintf(f, "%5d goes on as it is: %s; nothing is re-allocated any more\n", t->id, ev->text);
         break;

@@ -329,6 +329,18 @@ int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct 
     return rc;
 }
 
+bool dt_study_all_begun(const struct dt_study *s)
+{
+    bool moves = s->spec->reallocate.allocator.rule != DT_ALLOCATE_NONE && !s->no_moves;
+    bool full = s->n >= s->stopping.max_configs, none_asked = s->external && s->no_more;
+    for (size_t i = 0; i < s->nasks; i++)
+        none_asked &= s->asks[i].trial || s->asks[i].withdrawn;
+    bool begun = !moves && (full || none_asked);
+    for (size_t i = 0; i < s->n && begun; i++)
+        begun = s->trials[i].state != DT_TRIAL_CREATED && !s->trials[i].heir;
+    return begun;
+}
+
 void dt_action_free(struct dt_action *a)
 {
     free(a->x);

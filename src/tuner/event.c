@@ -7,7 +7,7 @@
 static const char *const kind_names[DT_EVENT_KINDS] = {
     "created", "submitted", "deferred", "started", "allocated", "metric", "usage",
     "reallocating", "checkpointed", "kept", "pruned", "ended", "stopping", "resumed", "finished",
-    "asked",
+    "asked", "released",
 };
 const char *const dt_cause_names[DT_CAUSES] = {
     "ok",        "target reached", "exit code",         "out of memory",   "time limit",

@@ -267,6 +267,21 @@ static double next_due(const struct run *run)
     return due;
 }
 
+/* What no trial will use any more is of use to others. */
+static int give_back(struct run *run, struct dt_error *e)
+{
+    struct dt_event ev = DT_EVENT(DT_EVENT_RELEASED);
+    if (!run->b->ops->give_back || !dt_study_all_begun(run->s))
+        return 0;
+    ev.t = now(run);
+    return run->b->ops->give_back(run->b->b, &ev) ? record(run, &ev, e) : 0;
+}
+
+static int pause_for(struct run *run, struct dt_error *e)
+{
+    return give_back(run, e) < 0 ? -1 : wait_events(run, next_due(run), e);
+}
+
 /* A request of another program: 1; 0 where there is none. */
 static int take_request(struct run *run, struct dt_error *e)
 {
@@ -291,7 +306,7 @@ static int loop(struct run *run, struct dt_error *e)
         if (dt_study_decide(run->s, now(run), &a, e) < 0)
             return -1;
         enum dt_action_kind kind = a.kind;
-        int rc = kind == DT_ACTION_NONE ? wait_events(run, next_due(run), e) : perform(run, &a, e);
+        int rc = kind == DT_ACTION_NONE ? pause_for(run, e) : perform(run, &a, e);
         dt_action_free(&a);
         if (rc < 0)
             return -1;

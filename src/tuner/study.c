@@ -526,6 +526,7 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
     case DT_EVENT_FINISHED:
         s->complete = !s->interrupted;
         break;
+    case DT_EVENT_RELEASED: /* what trials run in is the shell's */
     case DT_EVENT_KINDS:
         break;
     }

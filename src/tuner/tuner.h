@@ -35,6 +35,7 @@ enum dt_event_kind {
     DT_EVENT_RESUMED,   /* config: search limits to change, or NULL */
     DT_EVENT_FINISHED,
     DT_EVENT_ASKED, /* ask, config: hyperparameters that another program wants tried */
+    DT_EVENT_RELEASED, /* nodes, text: so many, and their names, that the study has given back to Slurm */
     DT_EVENT_KINDS,
 };
 
@@ -338,6 +339,8 @@ void dt_trial_free_moves(struct dt_trial *t);
 /* The next thing to do, from the state alone. */
 int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct dt_error *e);
 void dt_action_free(struct dt_action *a);
+/* Whether all trials have begun that there will be, as far as can be told, and none of them will go on elsewhere. */
+bool dt_study_all_begun(const struct dt_study *s);
 
 /* What an optimizer needs to know: *obs holds all trials in order of creation, and the caller frees it. The cost is in
  * node-seconds where node-hours are limited, else in seconds; what is left of the budget is not filled in. */

@@ -311,6 +311,44 @@ END
     [ "$(grep -c '"event":"submitted"' "$dir/journal.jsonl")" = 2 ]
 }
 
+@test "nodes that no trial will use any more go back to Slurm, and the last trials go on" {
+    cat >train.sh <<'END'
+#!/bin/bash
+srun bash -c 'echo "$DT_TRIAL" >>seen; until [ -e released-$DT_TRIAL ]; do sleep 0.05; done'
+[ "$DT_TRIAL" = 2 ] || exit 0
+srun bash -c 'echo $SLURMD_NODENAME >>after; until [ -e over ]; do sleep 0.05; done; dt-tune metric loss=1'
+END
+    spec 2 0 2
+    start -N 4 --ntasks-per-node=2 --mem=400M
+    wait_for 30 seen 4
+    wait_for 20 event released
+    grep -qx 'gave back 2 nodes, which no trial will use any more: h3,h4' "slurm-$job.out"
+    [[ $(scontrol show job "$job") == *"NumNodes=2 NumCPUs=4"* ]]
+    srun -w h3,h4 -N 2 --exclusive --immediate=20 true # they are there for others
+    touch released-2 # steps begin in what is left
+    wait_for 20 test -s after
+    [ "$(sort -u after)" = h2 ]
+    touch released-1
+    wait_for 20 event ended
+    [ "$(grep -c '"event":"released"' "$dir/journal.jsonl")" = 1 ] # the tuner itself is on the first
+    touch over
+    ended
+    [ "$(values nodes)" = "1 1" ]
+    [ "$(values billing)" = "2 2" ]
+    [ "$(values cause)" = "no metric ok" ]
+}
+
+@test "an allocation that is somebody else's keeps its nodes" {
+    printf '#!/bin/bash\ndt-sbatch --here --dt-tune=spec.json train.sh\n' >here.sh
+    spec 2 0 1
+    alloc=$(sbatch --parsable -N 2 --ntasks-per-node=2 --mem=400M here.sh)
+    wait_for 30 seen 2
+    [[ $(scontrol show job "$alloc") == *"NumNodes=2 NumCPUs=4"* ]]
+    touch released
+    wait_for 60 job_ended "$alloc"
+    run -1 grep -q '"event":"released"' dt-tune-*/journal.jsonl
+}
+
 @test "a training with parameter servers" {
     export PYTHON=${PYTHON-/usr/bin/python3}
     "$PYTHON" -c 'import importlib.util as u, sys

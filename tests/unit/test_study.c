@@ -677,6 +677,27 @@ static void the_last_trials_are_waited_for(void **state)
     done(&f);
 }
 
+static void when_all_trials_have_begun_is_known(void **state)
+{
+    struct fixture f =
+        study("\"search\": {\"algorithm\": \"grid\", \"parallel\": 2, \"max_configs\": 2}", true);
+    (void)state;
+    assert_false(dt_study_all_begun(f.s));
+    go(&f);
+    assert_true(dt_study_all_begun(f.s));
+    ended(&f, 1, DT_CAUSE_NODE_FAILURE, 1); /* it is to run again */
+    assert_false(dt_study_all_begun(f.s));
+    go(&f);
+    assert_true(dt_study_all_begun(f.s));
+    done(&f);
+    f = study("\"search\": {\"algorithm\": \"grid\", \"max_configs\": 1}, "
+              "\"reallocate\": \"thresholds\"",
+              true);
+    go(&f);
+    assert_false(dt_study_all_begun(f.s)); /* it may go on elsewhere */
+    done(&f);
+}
+
 static void the_maximum_holds_where_nothing_was_learnt(void **state)
 {
     struct fixture f = study("\"search\": {\"algorithm\": \"grid\", \"max_configs\": 2}", true);
@@ -1062,6 +1083,7 @@ int main(void)
         cmocka_unit_test(the_front_is_what_nothing_else_beats),
         cmocka_unit_test(node_hours_are_counted_while_trials_run),
         cmocka_unit_test(the_last_trials_are_waited_for),
+        cmocka_unit_test(when_all_trials_have_begun_is_known),
         cmocka_unit_test(the_maximum_holds_where_nothing_was_learnt),
         cmocka_unit_test(failures_at_the_start_end_a_study),
         cmocka_unit_test(a_deadline_cancels_what_runs),
