@@ -84,6 +84,8 @@ struct json_object *dt_event_to_json(const struct dt_event *ev)
         add_number(o, "until", ev->until);
     if (ev->interrupted)
         json_object_object_add(o, "interrupted", json_object_new_boolean(true));
+    if (ev->foreign)
+        json_object_object_add(o, "foreign", json_object_new_boolean(true));
     return o;
 }
 
@@ -134,6 +136,7 @@ int dt_event_from_json(struct json_object *o, struct dt_event *ev, struct dt_err
     bool open = json_object_object_get_ex(o, "until", NULL) && !dt_json_get(o, "until");
     ev->until = open ? INFINITY : dt_json_num(o, "until", 0);
     ev->interrupted = dt_json_bool(o, "interrupted", false);
+    ev->foreign = dt_json_bool(o, "foreign", false);
     if (k == DT_EVENT_USAGE)
         read_usage(o, ev);
     return 0;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ENOUGH 0.02 /* of the whole work: from then on a part's speed is taken for more than a glimpse */
+
 /* ---- how far a trial is, and how fast ---- */
 
 const struct dt_metric *dt_trial_progress(const struct dt_study *s, const struct dt_trial *t)
@@ -192,13 +194,37 @@ static double checkpoint_cost(const struct dt_study *s)
     return most;
 }
 
+bool dt_part_is_enough(const struct dt_study *s, const struct dt_trial *t, const struct dt_part *p)
+{
+    const struct dt_metric *m = dt_trial_progress(s, t);
+    double work = whole_work(s, t, true);
+    return p->to - p->from >= ENOUGH * (isnan(work) && m ? m->last : work);
+}
+
+bool dt_study_tried_whole(const struct dt_study *s, const double *x)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (dt_config_equal(s->trials[i].x, x, s->space->n))
+            return true;
+    return false;
+}
+
+bool dt_trial_measures(const struct dt_study *s, const struct dt_trial *t)
+{
+    for (const struct dt_trial *o = s->trials; t->moves == 0 && o < t; o++)
+        for (size_t k = 0; k < o->nparts; k++)
+            if (dt_config_equal(o->parts[k].x, t->x, s->space->n))
+                return true;
+    return t->again != 0;
+}
+
 /* A repetition is a measurement, and left alone. So is a trial for some time after a restart, one
  * that promises too little, and one that starts up: until it has told twice how far it is, or has
  * run for long without a word. */
 static bool may_move(const struct dt_study *s, const struct dt_trial *t, double now)
 {
     static const char *const counts[] = {"ps", "workers", "ps_cpus", "worker_cpus"};
-    bool known = t->state == DT_TRIAL_STARTED && !t->again && !t->pruned && !t->cancelling &&
+    bool known = t->state == DT_TRIAL_STARTED && !dt_trial_measures(s, t) && !t->pruned && !t->cancelling &&
                  !t->move.x && isnan(t->t_target) && t->moves < s->spec->reallocate.most;
     for (size_t i = 0; known && i < sizeof(counts) / sizeof(*counts); i++)
         known = dt_space_index(s->space, counts[i]) < 0 ||
@@ -394,7 +420,8 @@ enum dt_move_end dt_study_move_ended(struct dt_study *s, struct dt_trial *t,
                                      const struct dt_event *ev)
 {
     bool word = ev->cause == DT_CAUSE_EXIT && ev->exit_code == s->spec->checkpoint.exit_code;
-    bool ours = ev->cause == DT_CAUSE_CANCELLED && t->move.checkpointed && !s->stop_reason;
+    bool ours = ev->cause == DT_CAUSE_CANCELLED && t->move.checkpointed && !ev->foreign &&
+                !s->stop_reason;
     enum dt_move_end end = DT_MOVE_NONE;
     if (!t->move.x)
         return end;

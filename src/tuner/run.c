@@ -2,6 +2,7 @@
 #include "tuner/tuner.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,6 +100,13 @@ static int perform(struct run *run, const struct dt_action *a, struct dt_error *
     return 0;
 }
 
+/* A run that has its checkpoint but was not yet told to end. A SIGTERM may have been the question. */
+static bool ended_by_others(const struct run *run, const struct dt_trial *t)
+{
+    return t && t->move.x && t->move.checkpointed && !t->cancelling &&
+           run->s->spec->checkpoint.signal != SIGTERM;
+}
+
 /* Waits until something happens or `until`, and records it. */
 static int wait_events(struct run *run, double until, struct dt_error *e)
 {
@@ -117,6 +125,8 @@ static int wait_events(struct run *run, double until, struct dt_error *e)
         if (ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_CANCELLED &&
             (run->s->stop_reason || told))
             ev->cause = told ? DT_CAUSE_INTERRUPTED : DT_CAUSE_STOPPED;
+        ev->foreign = ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_CANCELLED &&
+                      ended_by_others(run, t);
         bool stale = !t || (ev->kind == DT_EVENT_ENDED && !dt_trial_live(t));
         if (rc < 0 || stale)
             dt_event_free(ev);

@@ -83,6 +83,7 @@ struct dt_event {
     int64_t read;  /* so many bytes of the run's metrics file count by now; 0: look at an earlier or later event */
     char *note;    /* owned; what the user should know of the run's metrics, a line each */
     bool interrupted;
+    bool foreign; /* of ENDED: it was cancelled by somebody else, when it had written the checkpoint that was asked for */
     struct dt_usage usage; /* of USAGE alone; its time is t */
 };
 #define DT_EVENT(k) {.kind = (k), .wait_s = NAN, .startup_s = NAN, .run_s = NAN, .billing = NAN, .nodes = NAN, .step = NAN, .value = NAN}
@@ -284,6 +285,10 @@ bool dt_study_is_population(const struct dt_study *s);
 int dt_study_gives_way(const struct dt_study *s, int *parent, char **why);
 /* Fills in the CREATE action for a place that is to go on from another trial. False: there is none. */
 bool dt_study_create_child(const struct dt_study *s, struct dt_action *a);
+/* The same for the place of one that failed, from one of the best that run now. */
+bool dt_study_replace_failed(const struct dt_study *s, double now, struct dt_action *a);
+/* Whether another may go on in the place of this one. */
+bool dt_study_has_place(const struct dt_study *s, const struct dt_trial *t);
 /* What makes it impossible; NULL: nothing. Caller frees. */
 char *dt_study_no_population(const struct dt_study *s);
 /* How many trials began by themselves. */
@@ -334,6 +339,13 @@ double dt_trial_time(const struct dt_study *s, const struct dt_trial *t);
  * configuration that its trial is known for. */
 bool dt_trial_observe_part(const struct dt_study *s, const struct dt_trial *t, const struct dt_part *p,
                            struct dt_observation *o);
+/* Whether a part did so much of its trial's work that its speed may decide what is recommended. */
+bool dt_part_is_enough(const struct dt_study *s, const struct dt_trial *t, const struct dt_part *p);
+/* Whether a trial is, or ended, in this configuration. */
+bool dt_study_tried_whole(const struct dt_study *s, const double *x);
+/* Whether a trial measures what was tried before, once more or as a whole what a part of another did: it is left where it
+ * is. */
+bool dt_trial_measures(const struct dt_study *s, const struct dt_trial *t);
 void dt_trial_free_moves(struct dt_trial *t);
 
 /* The next thing to do, from the state alone. */

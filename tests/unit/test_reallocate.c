@@ -735,6 +735,54 @@ static void a_trial_goes_on_in_another_shape(void **state)
     done(&f);
 }
 
+static void of_trial(struct fixture *f, enum dt_event_kind kind, int id, double run_s)
+{
+    struct dt_event ev = event(kind, id);
+    char *config = dt_xasprintf("{\"ps\": %d, \"workers\": 5, \"ps_mem\": \"1G\"}", id);
+    ev.run = 1;
+    ev.wait_s = 5;
+    ev.run_s = run_s;
+    ev.config = kind == DT_EVENT_CREATED ? dt_json_parse(config, "c", NULL) : NULL;
+    free(config);
+    apply(f, ev);
+}
+
+/* It was faster before it moved, and then as slow as all others. */
+static void a_part_that_promises_the_best_is_run_as_a_whole(void **state)
+{
+    struct fixture f = asked("");
+    struct dt_action a;
+    (void)state;
+    f.s->stopping.max_configs = 5;
+    ended(&f, DT_CAUSE_EXIT, 143, 104);
+    expect(&f, "submit");
+    runs(&f, 110, 200, 3);
+    ended(&f, DT_CAUSE_OK, 0, 300);
+    assert_true(trial(&f)->status == DT_STATUS_OK && trial(&f)->value > 500);
+    for (int id = 2; id <= 4; id++) {
+        of_trial(&f, DT_EVENT_CREATED, id, NAN);
+        of_trial(&f, DT_EVENT_SUBMITTED, id, NAN);
+        of_trial(&f, DT_EVENT_STARTED, id, NAN);
+        of_trial(&f, DT_EVENT_ENDED, id, 300);
+    }
+    assert_int_equal(dt_study_decide(f.s, f.now, &a, NULL), 0);
+    assert_int_equal(a.kind, DT_ACTION_CREATE);
+    assert_true(dt_config_equal(a.x, trial(&f)->parts[0].x, f.space->n) && a.again == 0);
+    assert_string_equal(a.why, "measured as a whole: run 1 of trial 1 was the fastest");
+    dt_action_free(&a);
+    f.s->repeats = 0;
+    assert_int_equal(dt_study_decide(f.s, f.now, &a, NULL), 0);
+    assert_true(!a.why || !strstr(a.why, "as a whole"));
+    dt_action_free(&a);
+    f.s->repeats = 8;
+    struct dt_event ev = event(DT_EVENT_CREATED, 5);
+    ev.config = dt_config_to_json(f.space, trial(&f)->parts[0].x);
+    apply(&f, ev);
+    assert_true(dt_trial_measures(f.s, &f.s->trials[4])); /* so it stays what it is */
+    assert_false(dt_trial_measures(f.s, &f.s->trials[3]));
+    done(&f);
+}
+
 static void a_checkpoint_without_an_end_is_ended(void **state)
 {
     struct fixture f = asked("");
@@ -744,6 +792,23 @@ static void a_checkpoint_without_an_end_is_ended(void **state)
     ended(&f, DT_CAUSE_CANCELLED, 0, 110);
     assert_int_equal(trial(&f)->run, 2);
     assert_true(trial(&f)->x[0] == 3);
+    same_after_replay(&f, "");
+    done(&f);
+}
+
+static void what_somebody_else_cancels_is_not_ours(void **state)
+{
+    struct fixture f = asked("");
+    (void)state;
+    apply(&f, event(DT_EVENT_CHECKPOINTED, 1));
+    struct dt_event ev = event(DT_EVENT_ENDED, 1);
+    ev.cause = DT_CAUSE_CANCELLED;
+    ev.foreign = true;
+    ev.run_s = 110;
+    apply(&f, ev);
+    assert_int_equal(trial(&f)->state, DT_TRIAL_ENDED);
+    assert_int_equal(trial(&f)->cause, DT_CAUSE_CANCELLED);
+    assert_true(trial(&f)->run == 1 && trial(&f)->nparts == 0 && !trial(&f)->move.x);
     same_after_replay(&f, "");
     done(&f);
 }
@@ -1092,7 +1157,9 @@ int main(void)
         cmocka_unit_test(saving_goes_to_the_least_that_keeps_the_speed),
         cmocka_unit_test(a_role_moves_to_nodes_with_more),
         cmocka_unit_test(a_trial_goes_on_in_another_shape),
+        cmocka_unit_test(a_part_that_promises_the_best_is_run_as_a_whole),
         cmocka_unit_test(a_checkpoint_without_an_end_is_ended),
+        cmocka_unit_test(what_somebody_else_cancels_is_not_ours),
         cmocka_unit_test(who_does_not_hear_goes_on),
         cmocka_unit_test(who_is_late_is_heard),
         cmocka_unit_test(what_ends_without_a_checkpoint_is_repeated),

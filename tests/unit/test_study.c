@@ -907,6 +907,7 @@ static void events_go_through_json_unchanged(void **state)
             ev.exit_code = 137;
             ev.signal = 9;
             ev.interrupted = cause % 2;
+            ev.foreign = cause % 3 == 1;
             struct json_object *o = dt_event_to_json(&ev);
             char *text = dt_json_text(o);
             json_object_put(o);
@@ -921,7 +922,7 @@ static void events_go_through_json_unchanged(void **state)
             assert_true(isnan(back.wait_s) && isnan(back.startup_s) && isnan(back.billing) &&
                         back.until == ev.until);
             assert_true(back.exit_code == 137 && back.signal == 9 &&
-                        back.interrupted == ev.interrupted);
+                        back.interrupted == ev.interrupted && back.foreign == ev.foreign);
             assert_string_equal(back.text, ev.text);
             assert_true(json_object_equal(back.config, ev.config));
             dt_event_free(&ev);
