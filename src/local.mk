@@ -46,7 +46,7 @@ libdt_a_SOURCES += \
 	src/backend/backend.h src/backend/slurm_private.h src/backend/slurm.c src/backend/slurm_jobs.c \
 	src/backend/slurm_cluster.c src/backend/slurm_submit.c src/backend/records.c src/backend/trial.c \
 	src/backend/steps.c src/backend/steps_env.c src/backend/slurm_steps.c src/backend/allocation.c \
-	src/backend/metrics.c src/backend/usage.c src/backend/handover.c src/backend/replay.c
+	src/backend/metrics.c src/backend/usage.c src/backend/step_watch.c src/backend/handover.c src/backend/replay.c
 
 libdt_a_SOURCES += \
 	src/history/history.h src/history/workload.c src/history/history.c src/history/apply.c \
@@ -55,7 +55,7 @@ libdt_a_SOURCES += \
 libdt_a_SOURCES += src/serve/serve.h src/serve/protocol.c src/serve/lines.h src/serve/lines.c
 
 libdt_a_SOURCES += src/monitor/monitor.h src/monitor/usage.c src/monitor/proc.c \
-	src/monitor/cgroup.c src/monitor/gpu.c src/monitor/sampler.c src/monitor/gather.c
+	src/monitor/cgroup.c src/monitor/gpu.c src/monitor/sampler.c src/monitor/gather.c src/monitor/step_stat.c
 
 libdt_a_SOURCES += \
 	src/allocator/allocator.h src/allocator/allocator_private.h src/allocator/allocator.c \

@@ -50,6 +50,7 @@ struct dt_slurm_config {
     const char *sbatch; /* path */
     const char *launch; /* path of dt-launch */
     uint32_t tuner_job; /* 0: the tuner runs in the foreground */
+    bool gathers;       /* Slurm is to be asked what the steps of trials use, and knows it */
     int wake_fd;        /* becomes readable when a wait should end early (a signal came); non-blocking */
 };
 struct dt_backend *dt_backend_slurm(const struct dt_slurm_config *config);
@@ -57,6 +58,8 @@ struct dt_backend *dt_backend_slurm(const struct dt_slurm_config *config);
  * *why likewise; -1 error. Caller frees *why. */
 int dt_slurm_submit(const char *sbatch, const char *path, const struct dt_strv *args, uint32_t *job,
                     char **why, struct dt_error *e);
+/* Whether Slurm gathers what job steps use (JobAcctGatherType). */
+bool dt_slurm_gathers(void);
 /* slurm_init() must have been called. The nodes that the submission may use; with `kinds` all partitions and features
  * beside. NULL, with an error, where slurmctld does not answer or the partition does not exist. */
 struct dt_cluster *dt_slurm_cluster(const struct dt_submission *s, bool kinds, struct dt_error *e);

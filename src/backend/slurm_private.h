@@ -38,12 +38,29 @@ size_t dt_slurm_gpus(const char *gres);
 
 struct dt_slurm_steps {
     struct dt_strv ids, names; /* "123.4", "train.dt-122-7-1.worker" */
+    size_t *cpus; /* of each, of all its tasks; owned */
 };
 /* Those that run in the job and have `mark` in their name. -1 where slurmctld does not answer. */
 int dt_slurm_steps_load(uint32_t job, const char *mark, struct dt_slurm_steps *steps, struct dt_error *e);
 void dt_slurm_steps_free(struct dt_slurm_steps *steps);
 /* A signal to each, by scancel; -1 where that did not work. */
 int dt_slurm_steps_signal(const struct dt_slurm_steps *steps, int signal);
+
+/* ---- step_watch.c: what Slurm itself gathers ---- */
+
+/* The steps of a run: all of its job, or with `name` those that it begins the names of. */
+struct dt_step_source {
+    uint32_t job;
+    const char *name; /* or NULL */
+    bool servers;     /* there are any: else every step is the workers' */
+    struct dt_task_limits limits[DT_ROLES];
+};
+struct dt_step_watch;
+struct dt_step_watch *dt_step_watch_new(const struct dt_step_source *source);
+/* Asks Slurm, where the last time is `period` seconds ago, or 30 s where that is more, and gives what it says. Waits for
+ * the answer, 10 s at most. */
+void dt_step_watch_look(struct dt_step_watch *w, double period, struct dt_gather *g);
+void dt_step_watch_free(struct dt_step_watch *w);
 
 /* ---- steps_env.c ---- */
 
@@ -114,8 +131,10 @@ void dt_feed_free(struct dt_feed *f);
  * A folder with a file of JSON lines for each node; see monitor.h. A look costs a bounded time, however much is there. */
 
 struct dt_usage_feed;
-/* Goes on after what the trial's journaled usage tells. `period`: of the samples, in seconds. */
-struct dt_usage_feed *dt_usage_feed_new(const char *dir, double period, const struct dt_trial *t);
+/* Goes on after what the trial's journaled usage tells. `period`: of the samples, in seconds. `steps` (taken over; or
+ * NULL) is looked at besides: always, or with `spare` once there should have been samples for long and are none. */
+struct dt_usage_feed *dt_usage_feed_new(const char *dir, double period, const struct dt_trial *t,
+                                        struct dt_step_watch *steps, bool spare);
 /* Appends USAGE events for what was added since, looking twice a period. `to_end`: the run has ended, and all counts that
  * is there. */
 void dt_usage_feed_read(struct dt_usage_feed *f, const struct dt_trial *t, bool to_end, struct dt_event **events,

@@ -111,6 +111,7 @@ struct dt_shim {
     int program;            /* index of PROGRAM in argv; argc where there is none */
     bool keep_going;        /* -K0: a failing task does not end the others */
     bool to_file;           /* --output or --error is given */
+    bool hydra;             /* PROGRAM is what MPICH's mpiexec, or one made from it, has on every node */
 };
 
 /* Reads srun's options up to PROGRAM. `counts` are numbers of tasks that mean "all of the trial".
@@ -127,6 +128,13 @@ int dt_shim_main(int argc, char **argv, bool as_srun);
 void dt_step_argv(const struct dt_launch_plan *p, size_t role, const char *srun,
                   const struct dt_shim *s, const char *self, const char *launch,
                   char *const *program, struct dt_strv *out);
+/* Layout steps: the srun command of mpiexec, `argv`, as a step that has the trial's share of each node. -1 where the
+ * processes of an mpiexec cannot be the trial's roles. */
+int dt_hydra_argv(const struct dt_launch_plan *p, const char *srun, char *const *argv,
+                  struct dt_strv *out, struct dt_error *e);
+/* Becomes that command, which counts as a start of the roles. Returns only on error, -1. */
+int dt_hydra_exec(const struct dt_launch_plan *p, const char *srun, const struct dt_shim *s,
+                  char *const *argv, struct dt_error *e);
 /* environ without what srun would take for options of its own. */
 void dt_step_environ(char *const *env, struct dt_strv *out);
 /* Starts all roles and waits. Returns the exit code for the caller, -1 where nothing could be

@@ -141,6 +141,41 @@ void dt_step_argv(const struct dt_launch_plan *p, size_t role, const char *srun,
     dt_strv_addv(out, program);
 }
 
+/* Tasks of the one role on each of its nodes; 0: not the same on all. */
+static int tasks_a_node(const struct dt_launch_plan *p)
+{
+    int nodes = nodes_of(p, 0), here = 0, last = -1, each = p->roles[0].count / nodes;
+    for (size_t t = 0; t < p->n_tasks; t++) {
+        here = p->tasks[t].node == last ? here + 1 : 1;
+        last = p->tasks[t].node;
+        if (here > each)
+            return 0;
+    }
+    return each * nodes == p->roles[0].count ? each : 0;
+}
+
+int dt_hydra_argv(const struct dt_launch_plan *p, const char *srun, char *const *argv,
+                  struct dt_strv *out, struct dt_error *e)
+{
+    struct dt_launch_role all = p->roles[0];
+    int tasks = p->n_roles == 1 ? tasks_a_node(p) : 0;
+    if (p->n_roles > 1)
+        return dt_fail(e, "a trial with servers cannot be started by mpiexec, whose processes are "
+                          "all of one kind: use srun");
+    if (!tasks)
+        return dt_fail(e, "mpiexec in layout steps needs as many tasks on each node: have "
+                          "\"workers\" be a multiple of \"worker_nodes\", or use srun --mpi=pmi2");
+    all.cpus *= tasks;
+    all.gpus *= tasks;
+    dt_strv_add(out, srun);
+    dt_strv_addf(out, "--job-name=%s.mpi", dt_json_str(p->json, "name", "trial"));
+    dt_strv_addf(out, "--cpus-per-task=%d", all.cpus);
+    add_share(p, &all, out);
+    dt_strv_add(out, "--kill-on-bad-exit=1");
+    dt_strv_addv(out, argv + 1);
+    return 0;
+}
+
 /* ---- failures that tasks recorded ---- */
 
 static struct json_object *read_failure(const char *path, int number)
@@ -525,4 +560,23 @@ int dt_steps_run(struct dt_launch_plan *p, const char *srun, const struct dt_shi
     free(self);
     free(r.steps);
     return rc;
+}
+
+int dt_hydra_exec(const struct dt_launch_plan *p, const char *srun, const struct dt_shim *s,
+                  char *const *argv, struct dt_error *e)
+{
+    struct dt_strv real = DT_STRV_INIT, env = DT_STRV_INIT;
+    char *launch = NULL;
+    int number = dt_hydra_argv(p, srun, argv, &real, e) == 0 ? take_number(p->dir, e) : -1;
+    if (number > 0)
+        launch = record_launch(p, number, s, e);
+    if (launch) {
+        dt_step_environ(environ, &env);
+        execve(srun, real.v, env.v);
+        dt_fail(e, "cannot start %s: %s", srun, strerror(errno));
+    }
+    free(launch);
+    dt_strv_free(&real);
+    dt_strv_free(&env);
+    return -1;
 }

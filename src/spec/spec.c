@@ -379,11 +379,30 @@ static int parse_history(struct dt_spec *s, const struct dt_place *top, struct j
     return 0;
 }
 
-/* false, or {"period_s": 30} */
+static int parse_source(struct dt_spec *s, const struct dt_place *p, struct json_object *o,
+                        struct dt_error *e)
+{
+    static const char *const sources[] = {"auto", "agent", "slurm"};
+    struct dt_place q = dt_spec_under(p, "source");
+    char *source = NULL;
+    int found = -1;
+    if (dt_spec_get_string(p, o, "source", &source, e) < 0)
+        return -1;
+    for (int i = 0; source && i < (int)COUNT(sources); i++)
+        found = strcmp(source, sources[i]) == 0 ? i : found;
+    int rc = source && found < 0
+                 ? dt_spec_fail(&q, e, "\"%s\" is not a source; there are auto, agent and slurm", source)
+                 : 0;
+    s->monitor_source = found < 0 ? DT_MONITOR_AUTO : (enum dt_monitor_source)found;
+    free(source);
+    return rc;
+}
+
+/* false, or {"period_s": 30, "source": "auto"} */
 static int parse_monitor(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
                          struct dt_error *e)
 {
-    static const char *const keys[] = {"period_s"};
+    static const char *const keys[] = {"period_s", "source"};
     struct dt_place p = dt_spec_under(top, "monitor"), q = dt_spec_under(&p, "period_s");
     if (!o)
         return 0;
@@ -395,7 +414,8 @@ static int parse_monitor(struct dt_spec *s, const struct dt_place *top, struct j
         return dt_spec_fail(&p, e, "false or an object like {\"period_s\": 10} is needed here, this "
                                    "is %s", dt_spec_type_word(o));
     if (dt_spec_check_keys(&p, o, keys, COUNT(keys), e) < 0 ||
-        dt_spec_get_number(&p, o, "period_s", "a number of seconds", &s->monitor_period, e) < 0)
+        dt_spec_get_number(&p, o, "period_s", "a number of seconds", &s->monitor_period, e) < 0 ||
+        parse_source(s, &p, o, e) < 0)
         return -1;
     if (!(s->monitor_period >= MONITOR_PERIOD_MIN && s->monitor_period <= MONITOR_PERIOD_MAX))
         return dt_spec_fail(&q, e, "seconds between %g and %g are needed here; to switch the monitor "

@@ -16,6 +16,13 @@ enum dt_objective_kind {
     DT_OBJECTIVE_METRIC,     /* the last value of a metric that the program reports */
 };
 
+/* Who tells what the tasks of running trials use. */
+enum dt_monitor_source {
+    DT_MONITOR_AUTO,  /* our own samplers, and Slurm of runs where there are none */
+    DT_MONITOR_AGENT, /* our own samplers */
+    DT_MONITOR_SLURM, /* Slurm's accounting */
+};
+
 enum dt_layout_choice { DT_LAYOUT_AUTO, DT_LAYOUT_HET, DT_LAYOUT_PACKED, DT_LAYOUT_STEPS };
 
 /* A metric and where it should be; metric is NULL where nothing is asked for. */
@@ -87,6 +94,7 @@ struct dt_spec {
     struct dt_strv pattern_names, patterns;
     char *step; /* the metric that says how far a trial is; NULL: epoch, or else step */
 
+    enum dt_monitor_source monitor_source;
     double monitor_period; /* seconds between samples of what running trials use; 0: none are taken */
 
     bool no_history; /* it neither learns from earlier studies nor leaves a record for later ones */

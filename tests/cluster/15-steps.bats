@@ -349,6 +349,78 @@ END
     run -1 grep -q '"event":"released"' dt-tune-*/journal.jsonl
 }
 
+@test "the processes of mpiexec are on the trial's nodes, within its share" {
+    command -v mpicc.mpich >/dev/null || skip "MPICH is not installed"
+    cat >mpi.c <<'END'
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+/* The node as Slurm calls it is in the environment of mpiexec's own process there, its parent. */
+static void node_of(char *name)
+{
+    char path[64], env[65536], *at;
+    snprintf(path, sizeof(path), "/proc/%d/environ", (int)getppid());
+    FILE *f = fopen(path, "r");
+    size_t n = f ? fread(env, 1, sizeof(env) - 1, f) : 0;
+    env[n] = 0;
+    for (at = env; at < env + n; at += strlen(at) + 1)
+        sscanf(at, "SLURMD_NODENAME=%63s", name);
+    if (f)
+        fclose(f);
+}
+static void cpus_of(char *list)
+{
+    char line[256];
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof(line), f))
+        sscanf(line, "Cpus_allowed_list: %63s", list);
+    if (f)
+        fclose(f);
+}
+int main(int argc, char **argv)
+{
+    int rank, size, sum;
+    char node[64] = "?", cpus[64] = "?";
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    node_of(node);
+    cpus_of(cpus);
+    printf("%s rank %d of %d sum %d cpus %s\n", node, rank, size, sum, cpus);
+    return MPI_Finalize();
+}
+END
+    mpicc.mpich -o mpi mpi.c
+    # one with the number of processes, one without
+    cat >train.sh <<'END'
+#!/bin/bash
+env >"env-$DT_TRIAL"
+touch "begun-$DT_TRIAL"
+until [ -e begun-1 ] && [ -e begun-2 ]; do sleep 0.05; done
+if [ "$DT_TRIAL" = 1 ]; then n="-n $SLURM_NTASKS"; fi
+mpiexec.hydra $n ./mpi >"out-$DT_TRIAL" && dt-tune metric loss=1
+END
+    spec 4 0 2
+    start -N 4 --ntasks-per-node=2 --mem=400M
+    ended
+    [ "$(values status)" = "ok ok" ]
+    for trial in 1 2; do
+        cat out-$trial
+        [ "$(grep -c ' of 4 sum 6 ' out-$trial)" = 4 ]
+        cut -d' ' -f1 out-$trial | sort | uniq -c | tr -s ' ' >nodes-$trial
+        sed -nE 's/^SLURM_JOB_NODELIST=//p' env-$trial | tr , '\n' | sort | sed 's/^/ 2 /' | diff - nodes-$trial
+    done
+    [ -z "$(sort nodes-1 nodes-2 | uniq -d)" ]
+    # a server is nothing that it can start
+    printf '#!/bin/bash\nmpiexec.hydra ./mpi\n' >train.sh
+    spec 2 1 1
+    start -N 2 --ntasks-per-node=2 --mem=400M
+    wait_for 60 job_ended "$job"
+    grep -q 'a trial with servers cannot be started by mpiexec' "$dir/trials/0001/output.log"
+}
+
 @test "a training with parameter servers" {
     export PYTHON=${PYTHON-/usr/bin/python3}
     "$PYTHON" -c 'import importlib.util as u, sys
