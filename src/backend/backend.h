@@ -95,7 +95,12 @@ struct dt_backend *dt_backend_steps(const struct dt_slurm_config *config, struct
  * without it the objective, where that is a time to be minimized; else 1 s. Several rows of one configuration are
  * repeats, taken in turn. A status that is not among replay.ok (default "ok") is a failure, one that speaks of a
  * time-out is the time limit, with the row's value as the bound. A run is on as many nodes as the column replay.nodes
- * says, else on one for each task. A configuration without a row is not schedulable. */
+ * says, else on one for each task. A configuration without a row is not schedulable.
+ *
+ * With replay.usage and a rule in "reallocate" a run also tells how far it is, once a monitor's period, and how busy its
+ * roles are, as its row says; asked for a checkpoint it has one at once, and goes on from there on the new
+ * configuration's row. It does reallocate.work steps (1000) in its row's time; where a rate is the objective it does so
+ * many a second. Every start of a run waits for replay.restart_s first. */
 
 /* `noise` is the standard deviation of log(objective), 0.02 for 2 %; `failures` the chance that a run fails which the table
  * has as good; the random numbers come from spec->seed. `spec` and `space` must outlive the backend. */
@@ -105,6 +110,8 @@ struct dt_backend *dt_backend_replay(const struct dt_spec *spec, const struct dt
  * npoints rows of `n`. Caller frees. */
 double *dt_replay_points(const struct dt_spec *spec, const struct dt_param *params, size_t n,
                          const char *table, size_t *npoints, struct dt_error *e);
+/* Whether its trials are re-allocated while they run. */
+bool dt_replay_moves(const struct dt_spec *spec);
 /* Makes the table's objective the study's own, and drops a target. -1 where SPEC has no replay section. */
 int dt_replay_adopt(struct dt_spec *spec, struct dt_error *e);
 /* What the table says of a configuration, without noise: the mean of its rows that are good, and have the quality asked
