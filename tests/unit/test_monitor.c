@@ -858,6 +858,9 @@ static void spec_sets_the_period_or_switches_it_off(void **state)
         {"false", "0"},
         {"{\"period_s\": 0.5}", "0.5"},
         {"{\"period\": 1}", "S.json:1: monitor.period: unknown key; did you mean \"period_s\"?"},
+        {"{\"source\": \"slurm\"}", "10"},
+        {"{\"source\": \"sacct\"}",
+         "S.json:1: monitor.source: \"sacct\" is not a source; there are auto, agent and slurm"},
         {"30", "S.json:1: monitor: false or an object like {\"period_s\": 10} is needed here, this "
                "is a number"},
         {"{\"period_s\": \"10\"}",

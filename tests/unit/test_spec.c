@@ -513,6 +513,14 @@ static const struct {
      "S.json:2: replay.ok: an array of strings is needed here, this is a string"},
     {REPLAY("\"objective\": \"t\", \"goal\": \"up\""),
      "S.json:2: replay.goal: \"up\" is not a goal; minimize or maximize"},
+    {REPLAY("\"objective\": \"t\", \"usage\": {\"ps\": \"a\"}"),
+     "S.json:2: replay.usage.ps: unknown key; did you mean \"ps_cpu\"?"},
+    {REPLAY("\"objective\": \"t\", \"usage\": {\"of\": 0}"),
+     "S.json:2: replay.usage.of: what stands for 100 % must be above 0"},
+    {REPLAY("\"objective\": \"t\", \"restart_s\": -1"),
+     "S.json:2: replay.restart_s: it may not be below 0"},
+    {REPLAY("\"objective\": \"t\", \"submitted\": 1"),
+     "S.json:2: replay.submitted: an object is needed here, this is a number"},
 };
 
 static void every_mistake_has_its_place_and_cure(void **state)
