@@ -9,7 +9,7 @@
 
 #define SCANCEL_TIMEOUT 20.0
 
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
 static int get_steps(uint32_t job, job_step_info_response_msg_t **out)
 {
     slurm_step_id_t step = SLURM_STEP_ID_INITIALIZER;

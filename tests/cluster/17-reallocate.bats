@@ -110,7 +110,7 @@ assert p["config"]["ps"] == 1 and p["reallocated"] and p["pace_s"] > 0 and p["va
 # checkpoint is its argument.
 program() {
     cat >program.py <<'END'
-import json, os, signal, sys, time
+import json, os, signal, subprocess, sys, time
 asked = []
 signal.signal(signal.SIGUSR1, lambda *_: asked.append(1))
 what, server = sys.argv[1], os.environ["DT_ROLE"] == "ps"
@@ -139,6 +139,11 @@ def answer():
         sys.exit(143)
     if what == "stays":
         save(str(step))
+    if what == "cancelled": # as a user might, at that very moment
+        save(str(step))
+        if first:
+            subprocess.run(["scancel", os.environ["SLURM_JOB_ID"]])
+        time.sleep(100)
     if what == "lies":
         save("nonsense")
         sys.exit(143)
@@ -247,6 +252,14 @@ lies() {
     has 'the checkpoint is corrupt'
 }
 
+cancelled() {
+    program cancelled
+    wait_for 120 job_ended "$job"
+    cat "slurm-$job.out"
+    has '^ +1 .* ps=1 workers=2 .*ended: cancelled'
+    [ "$(events reallocating)" = 1 ] && [ "$(events submitted)" = 1 ]
+}
+
 quits() {
     program quits
     wait_for 120 has 'run 1 ended without a checkpoint: it is repeated as it was; nothing is re-allocated any more'
@@ -272,7 +285,7 @@ dies() {
 }
 
 @test "a checkpoint that comes late, a corrupt one, and programs that end without one" {
-    at_once late lies
+    at_once late lies cancelled
     at_once quits dies
 }
 
