@@ -126,6 +126,24 @@ const struct dt_slurm_job *dt_slurm_jobs_find(const struct dt_slurm_jobs *jobs, 
     return NULL;
 }
 
+uint32_t *dt_slurm_components(uint32_t leader, size_t *n)
+{
+    job_info_msg_t *msg = NULL;
+    uint32_t *ids = NULL;
+    *n = 0;
+    if (slurm_load_job_user(&msg, getuid(), 0) != SLURM_SUCCESS)
+        return NULL;
+    for (uint32_t i = 0; i < msg->record_count; i++) {
+        const slurm_job_info_t *info = &msg->job_array[i];
+        if (info->job_id != leader && info->het_job_id != leader)
+            continue;
+        ids = dt_xrealloc(ids, *n + 1, sizeof(*ids));
+        ids[(*n)++] = info->job_id;
+    }
+    slurm_free_job_info_msg(msg);
+    return ids;
+}
+
 static int kill_job(uint32_t job, int signal, uint16_t flags, const char *doing, struct dt_error *e)
 {
     char *id = dt_xasprintf("%u", job);

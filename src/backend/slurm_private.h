@@ -26,6 +26,9 @@ struct dt_slurm_jobs {
 int dt_slurm_jobs_load(struct dt_slurm_jobs *jobs, struct dt_error *e);
 void dt_slurm_jobs_free(struct dt_slurm_jobs *jobs);
 const struct dt_slurm_job *dt_slurm_jobs_find(const struct dt_slurm_jobs *jobs, uint32_t id);
+/* The job ids of a heterogeneous job's components, its leader's first; caller frees. NULL where slurmctld does not answer or
+ * knows no such job. */
+uint32_t *dt_slurm_components(uint32_t leader, size_t *n);
 /* Like scancel. A job that is already gone is no error. */
 int dt_slurm_cancel(uint32_t job, struct dt_error *e);
 
@@ -40,7 +43,8 @@ struct dt_slurm_steps {
     struct dt_strv ids, names; /* "123.4", "train.dt-122-7-1.worker" */
     size_t *cpus; /* of each, of all its tasks; owned */
 };
-/* Those that run in the job and have `mark` in their name. -1 where slurmctld does not answer. */
+/* Adds those that run in the job and have `mark` in their name to *steps, which is {0} or has others. -1 where slurmctld
+ * does not answer. */
 int dt_slurm_steps_load(uint32_t job, const char *mark, struct dt_slurm_steps *steps, struct dt_error *e);
 void dt_slurm_steps_free(struct dt_slurm_steps *steps);
 /* A signal to each, by scancel; -1 where that did not work. */
@@ -52,6 +56,7 @@ int dt_slurm_steps_signal(const struct dt_slurm_steps *steps, int signal);
 struct dt_step_source {
     uint32_t job;
     const char *name; /* or NULL */
+    bool het;         /* the job has a component for each role */
     bool servers;     /* there are any: else every step is the workers' */
     struct dt_task_limits limits[DT_ROLES];
 };

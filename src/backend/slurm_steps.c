@@ -37,7 +37,6 @@ int dt_slurm_steps_load(uint32_t job, const char *mark, struct dt_slurm_steps *s
                         struct dt_error *e)
 {
     job_step_info_response_msg_t *msg = NULL;
-    *steps = (struct dt_slurm_steps){0};
     if (get_steps(job, &msg) != SLURM_SUCCESS)
         return dt_fail(e, "slurmctld does not answer: %s", slurm_strerror(errno));
     for (uint32_t i = 0; i < msg->job_step_count; i++) {
@@ -58,7 +57,7 @@ void dt_slurm_steps_free(struct dt_slurm_steps *steps)
     dt_strv_free(&steps->ids);
     dt_strv_free(&steps->names);
     free(steps->cpus);
-    steps->cpus = NULL;
+    *steps = (struct dt_slurm_steps){0};
 }
 
 int dt_slurm_steps_signal(const struct dt_slurm_steps *steps, int signal)

@@ -20,6 +20,8 @@
 
 struct dt_step_watch {
     struct dt_step_source source; /* owns its name */
+    uint32_t *jobs;               /* that its steps are in; NULL: not known yet */
+    size_t njobs;
     struct dt_step_stat *last;    /* as of the last answer */
     size_t n;
     double asked; /* monotonic: when that was */
@@ -59,6 +61,7 @@ void dt_step_watch_free(struct dt_step_watch *w)
     if (!w)
         return;
     forget(w);
+    free(w->jobs);
     free((char *)w->source.name);
     free(w);
 }
@@ -160,6 +163,19 @@ static void take(const struct dt_step_watch *w, const struct step *steps, size_t
     dt_gather_take(g, dt_role_names[steps[i].role], dt_now(), dt_now(), mean, max, now->tasks);
 }
 
+static bool load(struct dt_step_watch *w, struct dt_slurm_steps *all)
+{
+    const char *mark = w->source.name ? w->source.name : "";
+    bool known = true;
+    if (!w->source.het)
+        return dt_slurm_steps_load(w->source.job, mark, all, NULL) == 0;
+    if (!w->jobs)
+        w->jobs = dt_slurm_components(w->source.job, &w->njobs);
+    for (size_t i = 0; i < w->njobs; i++)
+        known &= dt_slurm_steps_load(w->jobs[i], mark, all, NULL) == 0;
+    return known && w->jobs;
+}
+
 void dt_step_watch_look(struct dt_step_watch *w, double period, struct dt_gather *g)
 {
     struct dt_slurm_steps all = {0};
@@ -167,8 +183,7 @@ void dt_step_watch_look(struct dt_step_watch *w, double period, struct dt_gather
     double now = dt_monotonic();
     if (now < w->next)
         return;
-    const char *mark = w->source.name ? w->source.name : "";
-    bool known = dt_slurm_steps_load(w->source.job, mark, &all, NULL) == 0;
+    bool known = load(w, &all);
     size_t nsteps = find_steps(&w->source, &all, &steps), n = 0;
     struct dt_step_stat *v = nsteps ? ask(steps, nsteps, &n) : NULL;
     for (size_t i = 0; i < n; i++)

@@ -264,7 +264,7 @@ static bool group_is_gone(struct run *r)
  * they may not have got it. */
 static int steps_of(const struct steps *b, const struct run *r, int signal)
 {
-    struct dt_slurm_steps all, ours = {0};
+    struct dt_slurm_steps all = {0}, ours = {0};
     char *mark = dt_xasprintf("%s.", r->name);
     int n = -1;
     if (dt_slurm_steps_load(b->a.job, mark, &all, NULL) == 0) {
@@ -540,7 +540,7 @@ static int find(void *arg, const struct dt_trial *t, uint32_t *job, struct dt_er
  * have been killed. */
 static void sweep_steps(const struct steps *b)
 {
-    struct dt_slurm_steps left;
+    struct dt_slurm_steps left = {0};
     char *mark = dt_xasprintf(".dt-%s-", b->c.study);
     if (dt_slurm_steps_load(b->a.job, mark, &left, NULL) == 0) {
         dt_slurm_steps_signal(&left, SIGKILL);

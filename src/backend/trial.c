@@ -156,6 +156,7 @@ static struct dt_step_watch *watch_steps(const struct dt_slurm_config *c, const 
         dt_shape_make(s->space, t->x, c->job, c->cluster, &shape);
     char *name = steps ? dt_trial_job_name(c->job, c->study, t->id, t->run) : NULL;
     struct dt_step_source source = {.job = t->job, .name = name};
+    source.het = shape.het;
     source.servers = shape.roles[DT_ROLE_PS].count > 0;
     for (int r = 0; r < DT_ROLES; r++) {
         uint64_t mib = dt_role_mem(&shape, c->job, r);

@@ -1,6 +1,7 @@
 #include "launch/launch.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -341,6 +342,7 @@ static int start_roles(struct dt_launch_plan *p, int argc, char **argv, bool as_
     dt_shim_parse(argc, argv, counts, 2, nodes ? atoi(nodes) : 0, &s);
     if (s.hydra && p->steps) {
         rc = dt_hydra_exec(p, srun, &s, argv, e);
+        kill(getppid(), SIGTERM); /* mpiexec would wait for its processes for ever */
     } else if (s.kind == DT_SHIM_REAL) {
         if (s.program >= argc && !as_srun)
             rc = dt_fail(e, "which program? see dt-launch --help");

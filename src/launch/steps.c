@@ -157,6 +157,7 @@ static int tasks_a_node(const struct dt_launch_plan *p)
 int dt_hydra_argv(const struct dt_launch_plan *p, const char *srun, char *const *argv,
                   struct dt_strv *out, struct dt_error *e)
 {
+    struct dt_strv nodes = DT_STRV_INIT;
     struct dt_launch_role all = p->roles[0];
     int tasks = p->n_roles == 1 ? tasks_a_node(p) : 0;
     if (p->n_roles > 1)
@@ -172,7 +173,13 @@ int dt_hydra_argv(const struct dt_launch_plan *p, const char *srun, char *const 
     dt_strv_addf(out, "--cpus-per-task=%d", all.cpus);
     add_share(p, &all, out);
     dt_strv_add(out, "--kill-on-bad-exit=1");
+    for (size_t i = 0; i < p->n_nodes; i++)
+        dt_strv_add(&nodes, p->nodes[i].name);
+    char *list = dt_strv_join(&nodes, ",");
+    dt_strv_addf(out, "--nodelist=%s", list); /* mpiexec names none where it is to have all */
     dt_strv_addv(out, argv + 1);
+    free(list);
+    dt_strv_free(&nodes);
     return 0;
 }
 

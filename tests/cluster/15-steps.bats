@@ -340,9 +340,9 @@ END
 
 @test "an allocation that is somebody else's keeps its nodes" {
     printf '#!/bin/bash\ndt-sbatch --here --dt-tune=spec.json train.sh\n' >here.sh
-    spec 2 0 1
+    spec 1 0 1
     alloc=$(sbatch --parsable -N 2 --ntasks-per-node=2 --mem=400M here.sh)
-    wait_for 30 seen 2
+    wait_for 30 seen 1
     [[ $(scontrol show job "$alloc") == *"NumNodes=2 NumCPUs=4"* ]]
     touch released
     wait_for 60 job_ended "$alloc"
@@ -405,6 +405,7 @@ END
     spec 4 0 2
     start -N 4 --ntasks-per-node=2 --mem=400M
     ended
+    cat "$dir"/trials/*/output.log
     [ "$(values status)" = "ok ok" ]
     for trial in 1 2; do
         cat out-$trial

@@ -28,7 +28,7 @@ teardown() {
 # script is standard input.
 start() {
     cat >spec.json <<END
-{"dt": {"ps": [1], "workers": [2]}, "monitor": $1, "search": {"max_configs": 1, "repeats": 0}}
+{"dt": {"ps": [1], "workers": [2]}, "layout": "${layout:-auto}", "monitor": $1, "search": {"max_configs": 1, "repeats": 0}}
 END
     { printf '#!/bin/bash\n#SBATCH --ntasks=3 --mem-per-cpu=200M --job-name=t\n' && cat; } >train.sh
     job=$(sbatch --parsable --dt-tune=spec.json "${@:2}" train.sh)
@@ -177,7 +177,7 @@ END
 
 gathered() {
     program
-    start '{"source": "slurm"}' <<<'srun /usr/bin/python3 program.py'
+    layout=het start '{"source": "slurm", "period_s": 1}' <<<'srun /usr/bin/python3 program.py'
     wait_for 120 usage ps 'samples >= 1'
     wait_for 60 usage worker 'samples >= 1'
     usage ps "abs(mean('cpu') - $(cat share)) < 0.15 and mean('mem') < 0.3"
@@ -199,7 +199,7 @@ sampled() {
 # Nothing is started by srun or dt-launch, so there is no sampler; the work is the batch step's.
 alone() {
     cat >spec.json <<END
-{"dt": {"ps": [0], "workers": [1]}, "search": {"max_configs": 1, "repeats": 0}}
+{"dt": {"ps": [0], "workers": [1]}, "monitor": {"period_s": 1}, "search": {"max_configs": 1, "repeats": 0}}
 END
     printf '#!/bin/bash\n#SBATCH -n 1 --mem-per-cpu=200M\nDT_ROLE=ps /usr/bin/python3 program.py\n' >train.sh
     program

@@ -258,7 +258,8 @@ static void test_hydra_in_a_share(void **state)
     } cases[] = {
         {STEPS(SHARE("worker", 4, 2, 1, "\"mem_per_cpu\":50,\"on\":{\"h1\":2,\"h2\":2}")),
          "/bin/srun|--job-name=t.dt-5-7-1.mpi|--cpus-per-task=4|--exact|--mem-per-cpu=50M|"
-         "--gpus-per-task=2|--gpu-bind=none|--kill-on-bad-exit=1|-N|2|-n|2|hydra_pmi_proxy"},
+         "--gpus-per-task=2|--gpu-bind=none|--kill-on-bad-exit=1|"
+         "--nodelist=h1,h2|-N|2|-n|2|hydra_pmi_proxy"},
         {STEPS(SHARE("worker", 3, 1, 0, "\"on\":{\"h1\":2,\"h2\":1}")),
          "mpiexec in layout steps needs as many tasks on each node: have \"workers\" be a multiple of "
          "\"worker_nodes\", or use srun --mpi=pmi2"},
