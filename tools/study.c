@@ -464,7 +464,8 @@ static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journa
     if (s->spec->monitor_period > 0 && s->spec->monitor_source == DT_MONITOR_SLURM &&
         !config.gathers)
         printf("warning: monitor.source is slurm, but this cluster gathers nothing of job steps "
-               "(JobAcctGatherType in slurm.conf): what trials use will not be known\n");
+               "(JobAcctGatherType in slurm.conf), or has no sstat: what trials use will not be "
+               "known\n");
     struct dt_reporter reporter = {
         .event = on_event, .arg = serve, .request = serve ? on_request : NULL};
     if (serve)

@@ -58,7 +58,7 @@ struct dt_backend *dt_backend_slurm(const struct dt_slurm_config *config);
  * *why likewise; -1 error. Caller frees *why. */
 int dt_slurm_submit(const char *sbatch, const char *path, const struct dt_strv *args, uint32_t *job,
                     char **why, struct dt_error *e);
-/* Whether Slurm gathers what job steps use (JobAcctGatherType). */
+/* Whether Slurm gathers what job steps use (JobAcctGatherType), and can be asked (sstat). */
 bool dt_slurm_gathers(void);
 /* slurm_init() must have been called. The nodes that the submission may use; with `kinds` all partitions and features
  * beside. NULL, with an error, where slurmctld does not answer or the partition does not exist. */

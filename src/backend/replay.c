@@ -391,14 +391,15 @@ static void put_metric(struct replay *r, const struct dt_event *run, double t, c
     schedule(r, &ev);
 }
 
-/* So that the core comes to the row's value, whatever kind its objective is. Of a run that did only a part of the work, in
- * `duration`, the core knows by itself what the `whole` would have been. */
+/* So that the core comes to the row's value, whatever kind its objective is. Of a run that did only
+ * a part of the work, in `duration`, the core knows by itself what the `whole` would have been. */
 static void put_value(struct replay *r, struct dt_event *end, const struct row *row, double value,
                       double duration, double whole)
 {
     const struct dt_spec *spec = r->spec;
     end->run_s = duration;
-    if (spec->objective == DT_OBJECTIVE_TIME && duration == whole)
+    bool time = spec->objective == DT_OBJECTIVE_TIME || spec->objective == DT_OBJECTIVE_TURNAROUND;
+    if (time && duration > whole * (1 - 1e-9))
         end->run_s = value;
     else if (spec->objective == DT_OBJECTIVE_COST)
         end->billing = value / whole;
@@ -491,7 +492,8 @@ static void put_way(struct replay *r, const struct dt_event *run, const struct r
         put_metric(r, run, end, name, work_of(r), work_of(r));
 }
 
-/* How long the rest of the trial's work takes on a row. `whole`: the time that the row has for all of it. */
+/* How long the rest of the trial's work takes on a row. `whole`: the time that the row has for all
+ * of it. */
 static double rest_of(struct replay *r, const struct dt_event *run, double value, double whole)
 {
     struct way *w = way_of(r, run->trial);
@@ -534,7 +536,7 @@ static void start(struct replay *r, const struct dt_event *submitted, struct con
     ev.nodes = nodes;
     schedule(r, &ev);
     double duration = course ? put_course(r, &ev, k, k->n - 1) : duration_of(r, row, value);
-    double whole = duration;
+    double whole = moves && r->spec->objective == DT_OBJECTIVE_TIME ? value : duration;
     const struct row *ran = row;
     if (moves)
         duration = rest_of(r, &ev, value, whole);

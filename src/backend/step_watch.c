@@ -14,15 +14,15 @@
 #endif
 
 #define SSTAT_TIMEOUT 10.0
-#define PERIOD_MIN 30.0 /* seconds between two questions */
+#define PERIOD_MIN 30.0  /* seconds between two questions */
 #define PERIOD_MAX 600.0 /* where nobody answers */
-#define SOON 5.0 /* where the tasks have not begun */
+#define SOON 5.0         /* where the tasks have not begun */
 
 struct dt_step_watch {
     struct dt_step_source source; /* owns its name */
     uint32_t *jobs;               /* that its steps are in; NULL: not known yet */
     size_t njobs;
-    struct dt_step_stat *last;    /* as of the last answer */
+    struct dt_step_stat *last; /* as of the last answer */
     size_t n;
     double asked; /* monotonic: when that was */
     double next, pause;
@@ -34,8 +34,10 @@ bool dt_slurm_gathers(void)
     if (slurm_load_ctl_conf(0, &conf) != SLURM_SUCCESS)
         return false;
     const char *type = conf->job_acct_gather_type;
-    bool gathers = type && *type && !strstr(type, "none");
+    char *sstat = dt_find_program("sstat", NULL);
+    bool gathers = sstat && type && *type && !strstr(type, "none");
     slurm_free_ctl_conf(conf);
+    free(sstat);
     return gathers;
 }
 
@@ -72,12 +74,14 @@ void dt_step_watch_free(struct dt_step_watch *w)
 struct step {
     const char *id; /* borrowed */
     int role;
-    struct dt_task_limits limits;
+    struct dt_task_limits limits; /* of a task, */
+    bool whole;                   /* or of all together */
 };
 
 #define MPI DT_ROLES /* all workers of a node are one task */
 
-/* As dt-launch names it; -1: otherwise. Steps of other trials in the same allocation are none of ours. */
+/* As dt-launch names it; -1: otherwise. Steps of other trials in the same allocation are none of
+ * ours. */
 static int role_of(const struct dt_step_source *s, const char *name)
 {
     size_t n = s->name ? strlen(s->name) : 0;
@@ -92,10 +96,11 @@ static int role_of(const struct dt_step_source *s, const char *name)
 /* What its tasks were given is what the step has. */
 static struct step of_workers(const struct dt_slurm_steps *all, size_t i)
 {
-    return (struct step){all->ids.v[i], DT_ROLE_WORKER, {(double)all->cpus[i], NAN}};
+    return (struct step){all->ids.v[i], DT_ROLE_WORKER, {(double)all->cpus[i], NAN}, true};
 }
 
-/* Where dt-launch has started nothing, and there are no servers, all steps of the job are the workers'. Returns how many there are; caller frees *v. */
+/* Where dt-launch has started nothing, and there are no servers, all steps of the job are the
+ * workers'. Returns how many there are; caller frees *v. */
 static size_t find_steps(const struct dt_step_source *s, const struct dt_slurm_steps *all,
                          struct step **v)
 {
@@ -106,7 +111,7 @@ static size_t find_steps(const struct dt_step_source *s, const struct dt_slurm_s
         if (role == MPI)
             (*v)[n++] = of_workers(all, i);
         else if (role >= 0)
-            (*v)[n++] = (struct step){all->ids.v[i], role, s->limits[role]};
+            (*v)[n++] = (struct step){all->ids.v[i], role, s->limits[role], false};
     }
     for (size_t i = 0; i < all->ids.n && !n && !s->servers && !s->name; i++)
         if (!strstr(all->ids.v[i], "extern"))
@@ -157,7 +162,7 @@ static void take(const struct dt_step_watch *w, const struct step *steps, size_t
     if (!before || i == nsteps)
         return;
     struct dt_task_limits limits = steps[i].limits;
-    if (isnan(limits.mem)) /* and its CPUs are those of the step */
+    if (steps[i].whole)
         limits.cpus /= (double)now->tasks;
     dt_step_levels(before, now, seconds, &limits, mean, max);
     dt_gather_take(g, dt_role_names[steps[i].role], dt_now(), dt_now(), mean, max, now->tasks);

@@ -235,8 +235,8 @@ static bool is_named(const char *program, const char *const *names, size_t n)
     return false;
 }
 
-/* What an mpirun starts by srun on every node, whatever the number of tasks. Open MPI's starts what is on its own node by
- * itself. */
+/* What an mpirun starts by srun on every node, whatever the number of tasks. Open MPI's starts what
+ * is on its own node by itself. */
 static bool is_hydra(const char *program)
 {
     static const char *const names[] = {"hydra_pmi_proxy", "hydra_bstrap_proxy", "pmi_proxy"};

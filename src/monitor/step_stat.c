@@ -23,8 +23,8 @@ static double amount_of(const char *list, const char *name)
             continue;
         x = strtod(value, &end);
         const char *unit = *end ? strchr(units, *end) : NULL;
-        for (; unit && unit >= units; unit--)
-            x *= 1024;
+        if (unit)
+            x *= pow(1024, (double)(unit - units + 1));
         if (end == value || x < 0)
             x = NAN;
     }
@@ -83,8 +83,8 @@ bool dt_step_stat_parse(const char *line, struct dt_step_stat *s)
     char *text = dt_xstrdup(line);
     for (char *rest = text, *one; n < FIELDS && (one = strsep(&rest, "|"));)
         field[n++] = one;
-    bool good = n == FIELDS && *field[JOB_ID] && dt_parse_int64(field[NTASKS], &tasks) == 0 &&
-                tasks > 0;
+    bool good =
+        n == FIELDS && *field[JOB_ID] && dt_parse_int64(field[NTASKS], &tasks) == 0 && tasks > 0;
     if (good)
         *s = (struct dt_step_stat){.step = dt_xstrdup(field[JOB_ID]),
                                    .tasks = tasks,
@@ -100,15 +100,16 @@ static double rate(double before, double now, double seconds)
 }
 
 /* The busiest task is not idler than their mean; the one with most so far need not be it. */
-static void set(double *mean, double *max, enum dt_resource i, double all, double tasks, double most)
+static void set(double *mean, double *max, enum dt_resource i, double all, double tasks,
+                double most)
 {
     mean[i] = all / tasks;
     max[i] = isnan(mean[i]) ? NAN : fmax(mean[i], most);
 }
 
 void dt_step_levels(const struct dt_step_stat *before, const struct dt_step_stat *now,
-                    double seconds, const struct dt_task_limits *limits,
-                    double mean[DT_RESOURCES], double max[DT_RESOURCES])
+                    double seconds, const struct dt_task_limits *limits, double mean[DT_RESOURCES],
+                    double max[DT_RESOURCES])
 {
     const struct dt_step_amounts *a = &before->all, *b = &now->all, *c = &before->most,
                                  *d = &now->most;
