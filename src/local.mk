@@ -74,4 +74,4 @@ LIBDT_LIBS = libdt.a $(JSON_C_LIBS) $(GSL_LIBS) $(MUPARSER_LIBS) $(CSV_LIBS) $(S
 
 libdt_a_SOURCES += \
 	src/launch/launch.h src/launch/plan.c src/launch/ports.c src/launch/env.c src/launch/shim.c \
-	src/launch/steps.c src/launch/task.c src/launch/batch.c src/launch/patterns.c
+	src/launch/steps.c src/launch/hydra.c src/launch/task.c src/launch/batch.c src/launch/patterns.c

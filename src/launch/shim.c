@@ -147,6 +147,8 @@ static void note(struct dt_shim *s, struct counts *c, const struct srun_option *
         return;
     case REAL:
         s->kind = DT_SHIM_REAL;
+        if (strcmp(o->name, "nodelist") == 0)
+            s->nodelist = value;
         return;
     case NTASKS:
         c->tasks = number(value);
@@ -341,8 +343,10 @@ static int start_roles(struct dt_launch_plan *p, int argc, char **argv, bool as_
     const char *nodes = getenv("SLURM_JOB_NUM_NODES");
     dt_shim_parse(argc, argv, counts, 2, nodes ? atoi(nodes) : 0, &s);
     if (s.hydra && p->steps) {
-        rc = dt_hydra_exec(p, srun, &s, argv, e);
+        dt_hydra_exec(p, srun, &s, argv + s.program, e);
+        fprintf(stderr, "dt-launch: %s\n", e->text);
         kill(getppid(), SIGTERM); /* mpiexec would wait for its processes for ever */
+        rc = 2;
     } else if (s.kind == DT_SHIM_REAL) {
         if (s.program >= argc && !as_srun)
             rc = dt_fail(e, "which program? see dt-launch --help");

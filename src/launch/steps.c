@@ -141,46 +141,22 @@ void dt_step_argv(const struct dt_launch_plan *p, size_t role, const char *srun,
     dt_strv_addv(out, program);
 }
 
-/* Tasks of the one role on each of its nodes; 0: not the same on all. */
-static int tasks_a_node(const struct dt_launch_plan *p)
+void dt_hydra_argv(const struct dt_launch_plan *p, int tasks, const char *srun,
+                   const struct dt_shim *s, const char *self, char *const *program,
+                   struct dt_strv *out)
 {
-    int nodes = nodes_of(p, 0), here = 0, last = -1, each = p->roles[0].count / nodes;
-    for (size_t t = 0; t < p->n_tasks; t++) {
-        here = p->tasks[t].node == last ? here + 1 : 1;
-        last = p->tasks[t].node;
-        if (here > each)
-            return 0;
-    }
-    return each * nodes == p->roles[0].count ? each : 0;
-}
-
-int dt_hydra_argv(const struct dt_launch_plan *p, const char *srun, char *const *argv,
-                  struct dt_strv *out, struct dt_error *e)
-{
-    struct dt_strv nodes = DT_STRV_INIT;
-    struct dt_launch_role all = p->roles[0];
-    int tasks = p->n_roles == 1 ? tasks_a_node(p) : 0;
-    if (p->n_roles > 1)
-        return dt_fail(e, "a trial with servers cannot be started by mpiexec, whose processes are "
-                          "all of one kind: use srun");
-    if (!tasks)
-        return dt_fail(e, "mpiexec in layout steps needs as many tasks on each node: have "
-                          "\"workers\" be a multiple of \"worker_nodes\", or use srun --mpi=pmi2");
-    all.cpus *= tasks;
-    all.gpus *= tasks;
     dt_strv_add(out, srun);
     dt_strv_addf(out, "--job-name=%s.mpi", dt_json_str(p->json, "name", "trial"));
-    dt_strv_addf(out, "--cpus-per-task=%d", all.cpus);
-    add_share(p, &all, out);
+    dt_strv_addf(out, "--ntasks=%d", tasks);
+    dt_strv_addf(out, "--cpus-per-task=%d", p->roles[0].cpus);
+    dt_strv_add(out, "--distribution=arbitrary");
+    add_share(p, &p->roles[0], out);
     dt_strv_add(out, "--kill-on-bad-exit=1");
-    for (size_t i = 0; i < p->n_nodes; i++)
-        dt_strv_add(&nodes, p->nodes[i].name);
-    char *list = dt_strv_join(&nodes, ",");
-    dt_strv_addf(out, "--nodelist=%s", list); /* mpiexec names none where it is to have all */
-    dt_strv_addv(out, argv + 1);
-    free(list);
-    dt_strv_free(&nodes);
-    return 0;
+    dt_strv_add(out, "--wait=0");
+    dt_strv_addv(out, s->pass.v);
+    dt_strv_add(out, self);
+    dt_strv_add(out, "--hydra");
+    dt_strv_addv(out, program);
 }
 
 /* ---- failures that tasks recorded ---- */
@@ -569,21 +545,67 @@ int dt_steps_run(struct dt_launch_plan *p, const char *srun, const struct dt_shi
     return rc;
 }
 
-int dt_hydra_exec(const struct dt_launch_plan *p, const char *srun, const struct dt_shim *s,
-                  char *const *argv, struct dt_error *e)
+/* The tasks on the nodes that mpiexec asks for, or on all where it names none, one node a line; writes how many tasks and
+ * nodes. NULL on error. */
+static char *write_asked(const struct dt_launch_plan *p, const char *asked, int number, int *tasks,
+                         int *nodes, struct dt_error *e)
 {
-    struct dt_strv real = DT_STRV_INIT, env = DT_STRV_INIT;
-    char *launch = NULL;
-    int number = dt_hydra_argv(p, srun, argv, &real, e) == 0 ? take_number(p->dir, e) : -1;
+    struct dt_strv names = DT_STRV_INIT;
+    struct dt_buf b = DT_BUF_INIT;
+    char *path = dt_xasprintf("%s/launch-%d-mpi.hosts", p->dir, number);
+    int last = -1, rc = asked ? dt_hostlist_expand(asked, &names, e) : 0;
+    *tasks = *nodes = 0;
+    for (size_t t = 0; t < p->n_tasks && rc == 0; t++) {
+        const char *name = p->nodes[p->tasks[t].node].name;
+        bool wanted = !asked;
+        for (size_t i = 0; i < names.n; i++)
+            wanted |= strcmp(names.v[i], name) == 0;
+        if (!wanted)
+            continue;
+        dt_buf_addf(&b, "%s\n", name);
+        *nodes += p->tasks[t].node != last;
+        last = p->tasks[t].node;
+        ++*tasks;
+    }
+    if (rc == 0 && !*tasks)
+        rc = dt_fail(e, "mpiexec asks for %s, which are not the trial's nodes", asked);
+    if (rc == 0)
+        rc = dt_write_file(path, b.s, b.len, 0600, e);
+    dt_strv_free(&names);
+    dt_buf_free(&b);
+    if (rc == 0)
+        return path;
+    free(path);
+    return NULL;
+}
+
+int dt_hydra_exec(const struct dt_launch_plan *p, const char *srun, const struct dt_shim *s,
+                  char *const *program, struct dt_error *e)
+{
+    struct dt_strv argv = DT_STRV_INIT, env = DT_STRV_INIT;
+    int tasks, nodes, number = -1;
+    if (p->n_roles > 1)
+        return dt_fail(e, "a trial with servers cannot be started by mpiexec, whose processes are "
+                          "all of one kind: use srun");
+    char *self = dt_self_exe(e), *launch = NULL, *hosts = NULL;
+    if (self)
+        number = take_number(p->dir, e);
     if (number > 0)
-        launch = record_launch(p, number, s, e);
-    if (launch) {
+        hosts = write_asked(p, s->nodelist, number, &tasks, &nodes, e);
+    if (hosts && (launch = record_launch(p, number, s, e))) {
+        char *count = dt_xasprintf("%d", nodes);
         dt_step_environ(environ, &env);
-        execve(srun, real.v, env.v);
+        dt_launch_setenv(&env, "SLURM_HOSTFILE", hosts);
+        dt_launch_setenv(&env, "SLURM_NNODES", count);
+        dt_hydra_argv(p, tasks, srun, s, self, program, &argv);
+        execve(srun, argv.v, env.v);
         dt_fail(e, "cannot start %s: %s", srun, strerror(errno));
+        free(count);
     }
     free(launch);
-    dt_strv_free(&real);
+    free(hosts);
+    free(self);
+    dt_strv_free(&argv);
     dt_strv_free(&env);
     return -1;
 }

@@ -393,7 +393,7 @@ int main(int argc, char **argv)
 }
 END
     mpicc.mpich -o mpi mpi.c
-    # one with the number of processes, one without
+    # one with the number of processes, one without; three of them on two nodes
     cat >train.sh <<'END'
 #!/bin/bash
 env >"env-$DT_TRIAL"
@@ -402,18 +402,21 @@ until [ -e begun-1 ] && [ -e begun-2 ]; do sleep 0.05; done
 if [ "$DT_TRIAL" = 1 ]; then n="-n $SLURM_NTASKS"; fi
 mpiexec.hydra $n ./mpi >"out-$DT_TRIAL" && dt-tune metric loss=1
 END
-    spec 4 0 2
+    spec 3 0 2
     start -N 4 --ntasks-per-node=2 --mem=400M
     ended
     cat "$dir"/trials/*/output.log
     [ "$(values status)" = "ok ok" ]
     for trial in 1 2; do
         cat out-$trial
-        [ "$(grep -c ' of 4 sum 6 ' out-$trial)" = 4 ]
-        cut -d' ' -f1 out-$trial | sort | uniq -c | tr -s ' ' >nodes-$trial
-        sed -nE 's/^SLURM_JOB_NODELIST=//p' env-$trial | tr , '\n' | sort | sed 's/^/ 2 /' | diff - nodes-$trial
+        [ "$(grep -c ' of 3 sum 3 ' out-$trial)" = 3 ]
+        cut -d' ' -f1 out-$trial | sort | uniq -c | awk '{ print $2, $1 }' >nodes-$trial
+        names=$(sed -nE 's/^SLURM_JOB_NODELIST=//p' env-$trial)
+        printf '%s 2\n%s 1\n' "${names%,*}" "${names#*,}" | diff - nodes-$trial
+        # both processes of a node have both of its CPUs, the third has one
+        [ "$(nproc)" -lt 2 ] || [ "$(sort out-$trial | sed 's/.* cpus //' | xargs)" = "0-1 0-1 0" ]
     done
-    [ -z "$(sort nodes-1 nodes-2 | uniq -d)" ]
+    [ -z "$(cut -d' ' -f1 nodes-1 nodes-2 | sort | uniq -d)" ]
     # a server is nothing that it can start
     printf '#!/bin/bash\nmpiexec.hydra ./mpi\n' >train.sh
     spec 2 1 1
