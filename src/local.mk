@@ -46,7 +46,7 @@ libdt_a_SOURCES += \
 	src/backend/backend.h src/backend/slurm_private.h src/backend/slurm.c src/backend/slurm_jobs.c \
 	src/backend/slurm_cluster.c src/backend/slurm_submit.c src/backend/records.c src/backend/trial.c \
 	src/backend/steps.c src/backend/steps_env.c src/backend/slurm_steps.c src/backend/allocation.c \
-	src/backend/metrics.c src/backend/usage.c src/backend/step_watch.c src/backend/handover.c src/backend/replay.c
+	src/backend/metrics.c src/backend/usage.c src/backend/step_watch.c src/backend/shed.c src/backend/handover.c src/backend/replay.c
 
 libdt_a_SOURCES += \
 	src/history/history.h src/history/workload.c src/history/history.c src/history/apply.c \

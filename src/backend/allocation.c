@@ -141,24 +141,6 @@ struct dt_cluster *dt_allocation_cluster(const struct dt_allocation *a)
     return c;
 }
 
-int dt_allocation_keep(const struct dt_allocation *a, const struct dt_strv *names, struct dt_error *e)
-{
-    job_desc_msg_t job;
-    slurm_init_job_desc_msg(&job);
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
-    job.step_id.job_id = a->job;
-#else
-    job.job_id = a->job;
-#endif
-    job.req_nodes = dt_strv_join(names, ",");
-    int rc = slurm_update_job(&job);
-    int code = errno;
-    free(job.req_nodes);
-    if (rc == SLURM_SUCCESS)
-        return 0;
-    return dt_fail(e, "Slurm does not take nodes of job %u back: %s", a->job, slurm_strerror(code));
-}
-
 double dt_allocation_closes(const struct dt_allocation *a)
 {
     return a->end - REPORT_TIME;

@@ -16,6 +16,9 @@ struct dt_backend_ops {
     int (*cancel)(void *b, const struct dt_trial *t, struct dt_error *e);
     /* Asks a run for a checkpoint, for t->move; once there is one, a CHECKPOINTED event may come by wait(). */
     int (*checkpoint)(void *b, const struct dt_study *s, const struct dt_trial *t, struct dt_error *e);
+    /* Ends the workers that the run has more than t->x says, and gives nodes that have no task left back to Slurm; an
+     * ALLOCATED event tells of them. Safe to repeat. NULL where runs are never made smaller in place. */
+    int (*shed)(void *b, const struct dt_study *s, const struct dt_trial *t, struct dt_error *e);
     /* Waits for something to happen, at most until `until` (this backend's clock), and appends events. Returns early
      * when a signal arrives. */
     int (*wait)(void *b, const struct dt_study *s, double until, struct dt_event **events, size_t *n,
@@ -81,8 +84,6 @@ struct dt_allocation {
 int dt_allocation_read(struct dt_allocation *a, struct dt_error *e);
 /* The same nodes, for a space of what fits. */
 struct dt_cluster *dt_allocation_cluster(const struct dt_allocation *a);
-/* Gives all nodes back to Slurm but those named. The books are not changed. */
-int dt_allocation_keep(const struct dt_allocation *a, const struct dt_strv *names, struct dt_error *e);
 /* Before that time the runs must have ended, so that there is time for the report. */
 double dt_allocation_closes(const struct dt_allocation *a);
 void dt_allocation_free(struct dt_allocation *a);

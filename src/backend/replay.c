@@ -308,6 +308,7 @@ int dt_replay_adopt(struct dt_spec *spec, struct dt_error *e)
     if (dt_replay_moves(spec) && is_rate(spec) && !(spec->reallocate.work > 0))
         return dt_fail(e, "reallocate.work is missing: how much of what %s counts is a whole run",
                        column);
+    spec->reallocate.in_place = false; /* there is no telling what becomes of a row in the midst */
     spec->maximize = spec->replay.maximize;
     spec->objective = DT_OBJECTIVE_METRIC;
     /* of a time and of what grows with it a row that was cut off is a bound */

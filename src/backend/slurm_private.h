@@ -26,6 +26,8 @@ struct dt_slurm_jobs {
 int dt_slurm_jobs_load(struct dt_slurm_jobs *jobs, struct dt_error *e);
 void dt_slurm_jobs_free(struct dt_slurm_jobs *jobs);
 const struct dt_slurm_job *dt_slurm_jobs_find(const struct dt_slurm_jobs *jobs, uint32_t id);
+/* Gives all nodes of a running job back to Slurm but those named; what runs on the others ends. */
+int dt_slurm_keep_nodes(uint32_t id, const struct dt_strv *names, struct dt_error *e);
 /* The job ids of a heterogeneous job's components, its leader's first; caller frees. NULL where slurmctld does not answer or
  * knows no such job. */
 uint32_t *dt_slurm_components(uint32_t leader, size_t *n);
@@ -93,8 +95,19 @@ bool dt_records_launched(const char *dir);
 double dt_records_checkpoint(const char *dir);
 /* The end of the trial's output; NULL where there is none. Caller frees. */
 char *dt_records_last_lines(const char *dir);
+/* The node that the run's script is on; NULL where it has not begun. Caller frees. */
+char *dt_records_node(const char *dir);
 /* The job that the run says it is; 0 where it has not begun. */
 uint32_t dt_records_job(const char *dir);
+/* ---- shed.c: a run goes on with fewer workers ---- */
+
+/* Writes down how many workers are to stay; a signal SIGURG to the tasks has them look. */
+int dt_shed_order(const char *dir, int run, size_t workers, struct dt_error *e);
+/* Whether all others have ended. */
+bool dt_shed_done(const char *dir, int run, size_t workers);
+/* Gives the nodes that no task is left on back to Slurm. 1: done, 0: there are none, or nobody knows. */
+int dt_shed_nodes(const char *dir, uint32_t job, size_t workers, struct dt_error *e);
+
 /* ---- handover.c: the checkpoint of the trial that another goes on from ---- */
 
 enum dt_handover {

@@ -512,7 +512,7 @@ static bool give_back(void *arg, struct dt_event *ev)
     for (size_t i = 0; i < books->n && ours; i++)
         if (books->v[i].all.cpus)
             dt_strv_add(is_spare(books, i, here) ? &spare : &kept, books->v[i].name);
-    bool done = spare.n > 0 && dt_allocation_keep(&b->a, &kept, NULL) == 0;
+    bool done = spare.n > 0 && dt_slurm_keep_nodes(b->a.job, &kept, NULL) == 0;
     b->keeps |= spare.n > 0 && !done;
     if (done) {
         close_spare(&b->a, here);
@@ -580,7 +580,7 @@ static void destroy(void *arg)
     free(b);
 }
 
-static const struct dt_backend_ops ops = {"steps",  now,  submit, cancel, checkpoint,
+static const struct dt_backend_ops ops = {"steps", now, submit, cancel, checkpoint, NULL,
                                           wait_for, find, give_back, sweep, destroy};
 
 struct dt_backend *dt_backend_steps(const struct dt_slurm_config *config, struct dt_allocation *a)

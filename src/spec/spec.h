@@ -56,6 +56,7 @@ struct dt_reallocate {
     struct dt_allocator allocator; /* its restart_s is not used; rule DT_ALLOCATE_NONE: they are not */
     size_t most;                   /* of one trial */
     double cooldown;               /* seconds from a restart to the next decision */
+    bool in_place;                 /* programs go on where their last workers are ended */
     double work;                   /* how far a whole run goes by its own count; 0: as trials show */
 };
 

@@ -361,7 +361,8 @@ int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct 
     }
     a->trial = dt_study_reallocate(s, now, &a->x, &a->why);
     if (a->trial) {
-        a->kind = DT_ACTION_REALLOCATE;
+        a->kind = dt_study_shrinks(s, dt_study_trial(s, a->trial), a->x) ? DT_ACTION_SHRINK
+                                                                         : DT_ACTION_REALLOCATE;
         return 0;
     }
     size_t taken = submit_due(s, now, a);

@@ -73,7 +73,8 @@ static int perform(struct run *run, const struct dt_action *a, struct dt_error *
         ev.text = dt_xstrdup(a->why);
         return record(run, &ev, e);
     case DT_ACTION_REALLOCATE:
-        ev.kind = DT_EVENT_REALLOCATING;
+    case DT_ACTION_SHRINK:
+        ev.kind = a->kind == DT_ACTION_SHRINK ? DT_EVENT_SHRINKING : DT_EVENT_REALLOCATING;
         ev.trial = a->trial;
         ev.run = t->run;
         ev.config = dt_config_to_json(run->s->space, a->x);
@@ -82,6 +83,9 @@ static int perform(struct run *run, const struct dt_action *a, struct dt_error *
     case DT_ACTION_CHECKPOINT:
         t->move.asking = true;
         return run->b->ops->checkpoint(run->b->b, run->s, t, e);
+    case DT_ACTION_SHED:
+        t->shedding = true;
+        return run->b->ops->shed(run->b->b, run->s, t, e);
     case DT_ACTION_KEEP:
         ev.kind = DT_EVENT_KEPT;
         ev.trial = a->trial;

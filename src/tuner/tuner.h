@@ -35,6 +35,7 @@ enum dt_event_kind {
     DT_EVENT_RESUMED,   /* config: search limits to change, or NULL */
     DT_EVENT_FINISHED,
     DT_EVENT_ASKED, /* ask, config: hyperparameters that another program wants tried */
+    DT_EVENT_SHRINKING, /* trial, run, config, text: why; the run goes on with fewer workers, its last ones are to end */
     DT_EVENT_RELEASED, /* nodes, text: so many, and their names, that the study has given back to Slurm */
     DT_EVENT_KINDS,
 };
@@ -130,7 +131,7 @@ struct dt_cost {
 struct dt_part {
     double *x; /* owned */
     int run;
-    bool moved;        /* it wrote a checkpoint and ended for the next run's shape */
+    bool moved;        /* it wrote a checkpoint and ended for the next run's shape, or went on with fewer workers */
     double from, to;   /* steps, as first and last reported; NaN: not reported */
     double pace;       /* steady seconds a step; NaN: not known */
     double before;     /* seconds of the run before its first report; NaN */
@@ -186,6 +187,9 @@ struct dt_trial {
     struct dt_part *parts; /* its runs before this one that told how far they were, in order */
     size_t nparts;
     size_t moves;          /* re-allocations that were begun */
+    bool shrunk;     /* its run began with more workers than it has now, */
+    double t_shrunk; /* since then */
+    bool shedding; /* set by the shell once these were told to end; not journaled, telling again is safe */
     struct dt_role_usages usage; /* what its roles use; empty where the monitor is off */
 };
 
@@ -266,6 +270,8 @@ enum dt_action_kind {
     DT_ACTION_REALLOCATE, /* trial, x, why */
     DT_ACTION_CHECKPOINT, /* trial: its run is to be asked for one */
     DT_ACTION_KEEP,       /* trial, why */
+    DT_ACTION_SHRINK,     /* trial, x, why */
+    DT_ACTION_SHED,       /* trial: its surplus workers are to be ended */
     DT_ACTION_STOP,   /* why */
     DT_ACTION_FINISH,
 };
@@ -307,11 +313,13 @@ char *dt_trial_changes(const struct dt_study *s, const struct dt_trial *t);
 /* A running trial that should go on elsewhere, where (s->space->n values, caller frees) and why (caller frees);
  * 0: none. */
 int dt_study_reallocate(const struct dt_study *s, double now, double **x, char **why);
+/* Whether it gets to x by ending its last workers, in place; then x has the layout that it is in. */
+bool dt_study_shrinks(const struct dt_study *s, const struct dt_trial *t, double *x);
 /* What there is to do for re-allocations under way. */
 bool dt_study_move(const struct dt_study *s, double now, struct dt_action *a);
 /* When that is to be asked again at the latest; INFINITY where nothing is waited for. */
 double dt_study_move_due(const struct dt_study *s);
-/* Takes REALLOCATING, CHECKPOINTED and KEPT into the state. */
+/* Takes REALLOCATING, SHRINKING, CHECKPOINTED and KEPT into the state. */
 int dt_study_apply_move(struct dt_study *s, struct dt_trial *t, const struct dt_event *ev, struct dt_error *e);
 /* What the end of a run that was asked for a checkpoint means. */
 enum dt_move_end {

@@ -355,6 +355,57 @@ END
     at_once moves searches
 }
 
+# goes_on_with_fewer PS LAYOUT TRIAL NODES: a training whose four workers are idle, each on a node of its own. It is the
+# job as submitted, or the trial after that, which is soon over then.
+goes_on_with_fewer() {
+    cat >spec.json <<END
+{"dt": {"ps": [$1], "workers": [2, 4]}, "layout": "$2", "monitor": {"period_s": 0.5},
+ "reallocate": {"rule": "thresholds", $low, "in_place": true},
+ "search": {"algorithm": "random", "max_configs": $3, "repeats": 0}}
+END
+    cat >idle.py <<'END'
+import os, sys, time
+trial, step = sys.argv[1], 0
+while os.environ["DT_TRIAL"] == trial and (os.environ["DT_ROLE"] == "ps" or not os.path.exists("released")):
+    time.sleep(0.3)
+    step += 1
+    if os.environ["DT_ROLE"] + os.environ["DT_ROLE_RANK"] == "worker0":
+        with open(os.environ["DT_METRICS_FILE"], "a") as f:
+            f.write('{"step": %d, "time": %f}\n' % (step, time.time()))
+END
+    printf '#!/bin/bash\n#SBATCH -n %s --ntasks-per-node=1 --mem-per-cpu=100M --job-name=t -t 20\nsrun /usr/bin/python3 idle.py %s\n' \
+        "$((3 * $3 + 1))" "$3" >train.sh
+    job=$(sbatch --parsable --dt-tune=spec.json train.sh)
+    dir=$PWD/dt-tune-$job
+    wait_for 120 has "$3 re-allocation in place: .*workers=4.* -> .*workers=2.*: .*workers idle"
+    wait_for 60 grep -q "\"event\":\"allocated\",\"trial\":$3.*\"nodes\":$4" "$dir/journal.jsonl"
+    [ "$(ls "$dir/trials/000$3/left-1")" = $'worker-2\nworker-3' ]
+    lines=$(wc -l <"$dir/trials/000$3/metrics.jsonl")
+    more_lines() { [ "$(wc -l <"$dir/trials/000$3/metrics.jsonl")" -gt $((lines + 3)) ]; }
+    wait_for 20 more_lines "$@" # the others go on
+    touch released
+    finished 60
+    [ "$(events submitted)" = "$3" ] && [ "$(events ended)" = "$3" ]
+    dt-tune report "$dir" --format json | /usr/bin/python3 -c '
+import json, sys
+t = json.load(sys.stdin)["trials"][-1]
+assert t["status"] == "ok" and t["runs"] == 1 and t["config"]["workers"] == 2, t
+assert t["parts"][0]["config"]["workers"] == 4 and t["parts"][0]["pace_s"] > 0, t'
+}
+
+plain() {
+    goes_on_with_fewer 0 packed 1 2
+}
+
+components() {
+    goes_on_with_fewer 1 het 2 3
+}
+
+@test "where the program can do without its last workers it goes on in place, and their nodes go back" {
+    at_once components
+    at_once plain
+}
+
 @test "a tuner that is killed while it waits finds what came of it" {
     here=1 program late "" 600
     wait_for 120 grep -q '"event":"reallocating"' "$dir/journal.jsonl"

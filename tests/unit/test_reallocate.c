@@ -594,6 +594,17 @@ static char *decide(struct fixture *f)
         ev.text = dt_xstrdup(a.why);
         text = dt_xasprintf("reallocate to %s", config);
         break;
+    case DT_ACTION_SHRINK:
+        ev.kind = DT_EVENT_SHRINKING;
+        ev.run = trial(f)->run;
+        ev.config = dt_config_to_json(f->space, a.x);
+        ev.text = dt_xstrdup(a.why);
+        text = dt_xasprintf("shrink to %s", config);
+        break;
+    case DT_ACTION_SHED:
+        trial(f)->shedding = true;
+        text = dt_xstrdup("shed");
+        break;
     case DT_ACTION_KEEP:
         ev.kind = DT_EVENT_KEPT;
         ev.text = dt_xstrdup(a.why);
@@ -810,6 +821,48 @@ static void what_somebody_else_cancels_is_not_ours(void **state)
     assert_int_equal(trial(&f)->cause, DT_CAUSE_CANCELLED);
     assert_true(trial(&f)->run == 1 && trial(&f)->nparts == 0 && !trial(&f)->move.x);
     same_after_replay(&f, "");
+    done(&f);
+}
+
+#define IN_PLACE                                                                                     \
+    "\"reallocate\": {\"rule\": \"thresholds\", \"cooldown_s\": 100, \"in_place\": true}"
+
+/* Idle workers are more than are of use, and the run goes on without its last ones. */
+static void a_run_goes_on_with_fewer_workers(void **state)
+{
+    struct fixture f = study(IN_PLACE);
+    (void)state;
+    expect(&f, "create");
+    f.s->trials[0].x[1] = 4;
+    expect(&f, "submit");
+    runs(&f, 10, 100, 1);
+    for (int i = 0; i < 10; i++) {
+        usage(&f, "ps", 0.1);
+        usage(&f, "worker", 0.1);
+    }
+    expect(&f, "shrink to ps=1 workers=2 ps_mem=1G");
+    const struct dt_trial *t = trial(&f);
+    assert_true(t->state == DT_TRIAL_STARTED && t->run == 1 && t->x[1] == 2 && t->moves == 1);
+    assert_true(t->nparts == 1 && t->parts[0].moved && t->parts[0].x[1] == 4);
+    assert_true(fabs(t->parts[0].pace - 1) < 1e-9 && t->parts[0].to == 100);
+    expect(&f, "shed");
+    expect(&f, "wait");
+    /* nodes are counted as long as they were there */
+    struct dt_event ev = event(DT_EVENT_ALLOCATED, 1);
+    double since = f.now - t->t_started;
+    ev.nodes = 1;
+    apply(&f, ev);
+    assert_true(fabs(dt_study_cost(f.s).node_s - since) < 1e-9);
+    for (double step = 110; step <= 200; step += 10) {
+        f.now += 12;
+        metric(&f, "step", step);
+    }
+    f.now += 2;
+    ended(&f, DT_CAUSE_OK, 0, f.now - t->t_started);
+    assert_int_equal(t->status, DT_STATUS_OK);
+    assert_true(fabs(t->value - (5 + 190 * 1.2 + 2)) < 1e-6); /* by its speed with two workers */
+    assert_true(fabs(dt_trial_worth(f.s, t, &t->parts[0]) - (5 + 190 * 1 + 2)) < 1e-6);
+    assert_true(fabs(dt_study_cost(f.s).node_s - (since + t->run_s)) < 1e-6);
     done(&f);
 }
 
@@ -1160,6 +1213,7 @@ int main(void)
         cmocka_unit_test(a_part_that_promises_the_best_is_run_as_a_whole),
         cmocka_unit_test(a_checkpoint_without_an_end_is_ended),
         cmocka_unit_test(what_somebody_else_cancels_is_not_ours),
+        cmocka_unit_test(a_run_goes_on_with_fewer_workers),
         cmocka_unit_test(who_does_not_hear_goes_on),
         cmocka_unit_test(who_is_late_is_heard),
         cmocka_unit_test(what_ends_without_a_checkpoint_is_repeated),

@@ -417,6 +417,8 @@ static const struct {
      "S.json:2: reallocate.hihg: unknown key; did you mean \"high\"?"},
     {"{\"dt\": {\"workers\": 2},\n\"reallocate\": {\"rule\": false}}",
      "S.json:2: reallocate.rule: a string is needed here, this is a boolean"},
+    {"{\"dt\": {\"workers\": 2},\n\"reallocate\": {\"in_place\": 1}}",
+     "S.json:2: reallocate.in_place: true or false is needed here, this is a number"},
     {"{\"dt\": {\"workers\": 2},\n\"reallocate\": {\"high\": 20}}",
      "S.json:2: reallocate: \"low\" must be below \"high\", both between 0 and 100 per cent"},
     {"{\"dt\": {\"workers\": 2},\n\"reallocate\": {\"low_samples\": 33}}",

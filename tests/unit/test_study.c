@@ -87,6 +87,10 @@ static char *decision(struct dt_study *s, double now)
     case DT_ACTION_CHECKPOINT:
         text = dt_xasprintf("checkpoint %d", a.trial);
         break;
+    case DT_ACTION_SHRINK:
+    case DT_ACTION_SHED:
+        text = dt_xasprintf("shrink %d", a.trial);
+        break;
     case DT_ACTION_KEEP:
         text = dt_xasprintf("keep %d: %s", a.trial, a.why);
         break;
