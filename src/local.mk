@@ -52,7 +52,7 @@ libdt_a_SOURCES += \
 	src/backend/slurm_system.c src/backend/slurm_limits.c src/backend/slurm_cluster.c \
 	src/backend/slurm_submit.c src/backend/slurm_one_job.c src/backend/slurm_site.c src/backend/slurm_steps.c \
 	src/backend/records.c src/backend/trial.c src/backend/steps.c src/backend/steps_env.c src/backend/allocation.c \
-	src/backend/metrics.c src/backend/usage.c src/backend/handover.c src/backend/replay.c
+	src/backend/metrics.c src/backend/usage.c src/backend/step_watch.c src/backend/shed.c src/backend/handover.c src/backend/replay.c
 
 libdt_a_SOURCES += \
 	src/history/history.h src/history/workload.c src/history/history.c src/history/apply.c \
@@ -61,7 +61,7 @@ libdt_a_SOURCES += \
 libdt_a_SOURCES += src/serve/serve.h src/serve/protocol.c src/serve/lines.h src/serve/lines.c
 
 libdt_a_SOURCES += src/monitor/monitor.h src/monitor/usage.c src/monitor/proc.c \
-	src/monitor/cgroup.c src/monitor/gpu.c src/monitor/sampler.c src/monitor/gather.c
+	src/monitor/cgroup.c src/monitor/gpu.c src/monitor/sampler.c src/monitor/gather.c src/monitor/step_stat.c
 
 libdt_a_SOURCES += \
 	src/allocator/allocator.h src/allocator/allocator_private.h src/allocator/allocator.c \
@@ -88,4 +88,4 @@ LIBDT_LIBS = libdt.a $(JSON_C_LIBS) $(GSL_LIBS) $(MUPARSER_LIBS) $(CSV_LIBS) $(Z
 
 libdt_a_SOURCES += \
 	src/launch/launch.h src/launch/plan.c src/launch/ports.c src/launch/env.c src/launch/shim.c \
-	src/launch/steps.c src/launch/task.c src/launch/batch.c src/launch/patterns.c
+	src/launch/steps.c src/launch/hydra.c src/launch/task.c src/launch/batch.c src/launch/patterns.c

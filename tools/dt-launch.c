@@ -40,6 +40,7 @@ int main(int argc, char **argv)
     static const struct mode modes[] = {
         {"--carrier", dt_batch_main},
         {"--task", dt_task_main},
+        {"--hydra", dt_hydra_main},
         {"--probe", dt_ports_probe_main},
         {"--tuner-gone", dt_tuner_gone_main},
     };

@@ -18,7 +18,8 @@ static const char usage_text[] =
     "how to search and\n"
     "when to stop. The space is what the table has inside the domains and constraints of SPEC "
     "(\"candidates\" is not\n"
-    "read), and there is no job as submitted.\n"
+    "read). Where SPEC has a rule in \"reallocate\" and its \"replay\" names columns of \"usage\", trials "
+    "are re-allocated.\n"
     "  --spec=FILE      the SPEC, with a section \"replay\"\n"
     "  --table=FILE     the table, CSV with a header line\n"
     "  --seed=N         the first study's seed (default: SPEC's)\n"
@@ -51,7 +52,7 @@ static const char usage_text[] =
     "\"trials_to_5pct\", \"trials_to_1pct\", \"duplicates\", \"repeats\", \"failed\", "
     "\"censored\", "
     "\"node_hours\",\n"
-    "\"virtual_time_s\", with a fidelity \"cheap\" and \"node_hours_to_5pct\", with --timing "
+    "\"virtual_time_s\", where trials are re-allocated \"reallocations\", with a fidelity \"cheap\" and \"node_hours_to_5pct\", with --timing "
     "\"suggestion_s\", \"history\": [{\"config\", \"status\", "
     "\"value\", \"again\": true\n"
     "for a repeat, \"gap_pct\", \"node_hours\"}]}], \"summary\": {\"studies\", \"within_5pct\", "
@@ -76,7 +77,7 @@ struct options {
  * 0 for never. */
 struct result {
     uint64_t seed;
-    size_t trials, failed, censored, duplicates, repeats, cheap, to_5pct, to_1pct;
+    size_t trials, failed, censored, duplicates, repeats, cheap, to_5pct, to_1pct, moves;
     double *best; /* or NULL */
     double value, observed, gap, gap_after[MARKS], time, node_hours, hours_to_5pct, suggestion;
     char *stopped;
@@ -92,6 +93,7 @@ struct simulation {
     struct dt_space *space;
     double table_best;
     double *table_best_x; /* borrowed from the space */
+    double *submitted;    /* the first trial's configuration, or NULL */
     struct result *results;
     size_t n;
     /* of the study under way */
@@ -212,7 +214,7 @@ static int simulate_one(struct simulation *m, uint64_t seed, struct dt_error *e)
     m->b = dt_backend_replay(m->spec, m->space, m->o->table, m->o->noise / 100,
                              m->o->failures / 100, e);
     struct dt_past *past = m->b ? remember(m, seed, e) : NULL;
-    struct dt_study *s = past ? dt_study_new(m->spec, m->space, NULL, e) : NULL;
+    struct dt_study *s = past ? dt_study_new(m->spec, m->space, m->submitted, e) : NULL;
     if (s)
         s->past = past;
     else
@@ -223,6 +225,8 @@ static int simulate_one(struct simulation *m, uint64_t seed, struct dt_error *e)
     int rc = s ? dt_study_run(s, m->b, NULL, &reporter, NULL, &stop, e) : -1;
     if (rc == 0) {
         r->stopped = dt_xstrdup(s->stop_reason ? s->stop_reason : "");
+        for (size_t i = 0; i < s->n; i++)
+            r->moves += s->trials[i].moves;
         r->time = dt_study_elapsed(s);
         r->node_hours = dt_study_cost(s).node_s / 3600;
         r->suggestion = (double)(clock() - begin) / CLOCKS_PER_SEC /
@@ -271,6 +275,20 @@ struct dt_space *replay_space(const struct dt_spec *spec, const char *name, cons
     return space;
 }
 
+static int read_submitted(struct simulation *m, struct dt_error *e)
+{
+    struct json_object *config = m->spec->replay.submitted;
+    if (!config)
+        return 0;
+    m->submitted = dt_xcalloc(m->space->n, sizeof(double));
+    const char *why = NULL;
+    if (dt_config_from_json(m->space, config, m->submitted, e) < 0)
+        return dt_fail_at(e, "%s: replay.submitted", m->o->spec);
+    if (!dt_space_allows(m->space, m->submitted, &why))
+        return dt_fail(e, "%s: replay.submitted: it is not among the configurations", m->o->spec);
+    return 0;
+}
+
 static int prepare(struct simulation *m, struct dt_error *e)
 {
     m->spec = dt_spec_read(m->o->spec, e);
@@ -286,7 +304,7 @@ static int prepare(struct simulation *m, struct dt_error *e)
         return -1;
     m->source = (struct dt_space_source){m->spec, &m->job, m->cluster};
     m->space = replay_space(m->spec, m->o->spec, m->o->table, m->cluster ? &m->source : NULL, e);
-    return m->space ? find_table_best(m, e) : -1;
+    return m->space && read_submitted(m, e) == 0 ? find_table_best(m, e) : -1;
 }
 
 static void clear(struct simulation *m)
@@ -297,6 +315,7 @@ static void clear(struct simulation *m)
         json_object_put(m->results[i].history);
     }
     free(m->results);
+    free(m->submitted);
     dt_space_free(m->space);
     dt_cluster_free(m->cluster);
     dt_spec_free(m->spec);
@@ -318,6 +337,7 @@ enum {
     NUM_CENSORED,
     NUM_NODE_HOURS,
     NUM_TIME,
+    NUM_MOVES,      /* only where trials are re-allocated */
     NUM_CHEAP,      /* only with a fidelity */
     NUM_HOURS_TO_5, /* only with a fidelity */
     NUM_SUGGESTION, /* only with --timing */
@@ -339,6 +359,7 @@ static const struct {
     {"censored", "trials cut at a time limit"},
     {"node_hours", "node-hours"},
     {"virtual_time_s", "virtual time, s"},
+    {"reallocations", "re-allocations"},
     {"cheap", "trials at lower fidelities"},
     {"node_hours_to_5pct", "node-hours to within 5 %"},
     {"suggestion_s", "CPU s a suggestion"},
@@ -369,6 +390,8 @@ static double number_of(const struct result *r, int which)
         return (double)r->censored;
     case NUM_NODE_HOURS:
         return r->node_hours;
+    case NUM_MOVES:
+        return (double)r->moves;
     case NUM_CHEAP:
         return (double)r->cheap;
     case NUM_HOURS_TO_5:
@@ -381,6 +404,8 @@ static double number_of(const struct result *r, int which)
 
 static bool is_told(const struct simulation *m, int which)
 {
+    if (which == NUM_MOVES)
+        return dt_replay_moves(m->spec);
     if (which == NUM_CHEAP || which == NUM_HOURS_TO_5)
         return dt_space_fidelity(m->space) >= 0;
     return which != NUM_SUGGESTION || m->o->timing;

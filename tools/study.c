@@ -470,6 +470,8 @@ static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journa
                                      .launch = launch,
                                      .tuner_job = tuner_job,
                                      .wake_fd = wake_pipe[0]};
+    config.gathers = s->spec->monitor_period > 0 && s->spec->monitor_source != DT_MONITOR_AGENT &&
+                     dt_slurm_gathers();
     struct dt_backend *b = NULL;
     study->cluster = s->cluster;
     study->job = &s->job;
@@ -477,6 +479,11 @@ static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journa
         study->closes = dt_allocation_closes(a);
     if (launch)
         b = a->job ? dt_backend_steps(&config, a) : dt_backend_slurm(&config);
+    if (s->spec->monitor_period > 0 && s->spec->monitor_source == DT_MONITOR_SLURM &&
+        !config.gathers)
+        printf("warning: monitor.source is slurm, but this cluster gathers nothing of job steps "
+               "(JobAcctGatherType in slurm.conf), or has no sstat: what trials use will not be "
+               "known\n");
     struct audience audience = {serve, board_new(tuner_job)};
     struct dt_reporter reporter = {
         .event = on_event, .arg = &audience, .request = serve ? on_request : NULL};

@@ -17,6 +17,9 @@ struct dt_backend_ops {
     int (*cancel)(void *b, const struct dt_trial *t, struct dt_error *e);
     /* Asks a run for a checkpoint, for t->move; once there is one, a CHECKPOINTED event may come by wait(). */
     int (*checkpoint)(void *b, const struct dt_study *s, const struct dt_trial *t, struct dt_error *e);
+    /* Ends the workers that the run has more than t->x says, and gives nodes that have no task left back to Slurm; an
+     * ALLOCATED event tells of them. Safe to repeat. NULL where runs are never made smaller in place. */
+    int (*shed)(void *b, const struct dt_study *s, const struct dt_trial *t, struct dt_error *e);
     /* Waits for something to happen, at most until `until` (this backend's clock), and appends events. Returns early
      * when a signal arrives. */
     int (*wait)(void *b, const struct dt_study *s, double until, struct dt_event **events, size_t *n,
@@ -24,6 +27,9 @@ struct dt_backend_ops {
     /* After a restart: finds the job of a run that may have been submitted without the journal knowing, also one that
      * has ended. 1 found (job set), 0 not. */
     int (*find)(void *b, const struct dt_trial *t, uint32_t *job, struct dt_error *e);
+    /* Gives nodes that nothing runs on back to Slurm: true where it did, then `ev` says which. Safe to repeat. NULL where
+     * there is nothing to give. */
+    bool (*give_back)(void *b, struct dt_event *ev);
     /* Last act: whatever of this study is still queued or running is cancelled, known to us or not. */
     int (*sweep)(void *b, struct dt_error *e);
     void (*destroy)(void *b);
@@ -48,6 +54,7 @@ struct dt_slurm_config {
     const char *sbatch; /* path */
     const char *launch; /* path of dt-launch */
     uint32_t tuner_job; /* 0: the tuner runs in the foreground */
+    bool gathers;       /* Slurm is to be asked what the steps of trials use, and knows it */
     int wake_fd;        /* becomes readable when a wait should end early (a signal came); non-blocking */
 };
 struct dt_backend *dt_backend_slurm(const struct dt_slurm_config *config);
@@ -76,6 +83,8 @@ char *dt_slurm_work_dir(uint32_t job);
 bool dt_slurm_comment_is_free(uint32_t job);
 /* Changes the comment of a job of this user's: one request. */
 int dt_slurm_comment(uint32_t job, const char *comment, struct dt_error *e);
+/* Whether Slurm gathers what job steps use (JobAcctGatherType), and can be asked (sstat). */
+bool dt_slurm_gathers(void);
 /* The whole cluster. slurm_init() must have been called. Licences only with `licenses` or `all`,
  * switches with `all`: each is a request more to slurmctld. NULL, with an error, where that does
  * not answer. */
@@ -112,7 +121,12 @@ struct dt_backend *dt_backend_steps(const struct dt_slurm_config *config, struct
  * without it the objective, where that is a time to be minimized; else 1 s. Several rows of one configuration are
  * repeats, taken in turn. A status that is not among replay.ok (default "ok") is a failure, one that speaks of a
  * time-out is the time limit, with the row's value as the bound. A run is on as many nodes as the column replay.nodes
- * says, else on one for each task. A configuration without a row is not schedulable. */
+ * says, else on one for each task. A configuration without a row is not schedulable.
+ *
+ * With replay.usage and a rule in "reallocate" a run also tells how far it is, once a monitor's period, and how busy its
+ * roles are, as its row says; asked for a checkpoint it has one at once, and goes on from there on the new
+ * configuration's row. It does reallocate.work steps (1000) in its row's time; where a rate is the objective it does so
+ * many a second. Every start of a run waits for replay.restart_s first. */
 
 /* `noise` is the standard deviation of log(objective), 0.02 for 2 %; `failures` the chance that a run fails which the table
  * has as good; the random numbers come from spec->seed. `spec` and `space` must outlive the backend. */
@@ -122,6 +136,8 @@ struct dt_backend *dt_backend_replay(const struct dt_spec *spec, const struct dt
  * npoints rows of `n`. Caller frees. */
 double *dt_replay_points(const struct dt_spec *spec, const struct dt_param *params, size_t n,
                          const char *table, size_t *npoints, struct dt_error *e);
+/* Whether its trials are re-allocated while they run. */
+bool dt_replay_moves(const struct dt_spec *spec);
 /* Makes the table's objective the study's own, and drops a target. -1 where SPEC has no replay section. */
 int dt_replay_adopt(struct dt_spec *spec, struct dt_error *e);
 /* What the table says of a configuration, without noise: the mean of its rows that are good, and have the quality asked

@@ -104,6 +104,15 @@ void dt_records_read(const char *dir, struct dt_records *r)
     json_object_put(end);
 }
 
+char *dt_records_node(const char *dir)
+{
+    struct json_object *start = read_record(dir, "start.json");
+    const char *node = dt_json_str(start, "node", "");
+    char *copy = *node ? dt_xstrdup(node) : NULL;
+    json_object_put(start);
+    return copy;
+}
+
 uint32_t dt_records_job(const char *dir)
 {
     struct json_object *start = read_record(dir, "start.json");

@@ -16,6 +16,7 @@ struct row {
     double nodes;    /* NaN: follows from the configuration */
     double quality;  /* NaN: not known */
     double step;     /* of a course */
+    double ps, worker; /* how busy their CPUs were, 0 to 1; NaN: not known */
     enum outcome outcome;
     char *status; /* the cell, or NULL */
 };
@@ -34,7 +35,7 @@ struct measured {
 /* The columns that matter, by index; -1: none. */
 struct columns {
     int *params, *where;
-    int objective, duration, nodes, status, quality, step;
+    int objective, duration, nodes, status, quality, step, ps, worker;
 };
 
 static bool ends_with(const char *s, const char *end)
@@ -98,6 +99,10 @@ static int find_columns(const struct dt_spec *spec, const struct dt_param *param
         return dt_fail_at(e, "replay.quality");
     if (r->step && (c->step = dt_table_column(t, r->step, e)) < 0)
         return dt_fail_at(e, "replay.step");
+    if (r->ps_cpu && (c->ps = dt_table_column(t, r->ps_cpu, e)) < 0)
+        return dt_fail_at(e, "replay.usage.ps_cpu");
+    if (r->worker_cpu && (c->worker = dt_table_column(t, r->worker_cpu, e)) < 0)
+        return dt_fail_at(e, "replay.usage.worker_cpu");
     if (r->status && (c->status = dt_table_column(t, r->status, e)) < 0)
         return dt_fail_at(e, "replay.status");
     return 0;
@@ -169,6 +174,8 @@ static struct row read_row(const struct dt_replay_spec *r, const struct columns 
                       number_at(t, at, c->nodes),
                       number_at(t, at, c->quality),
                       number_at(t, at, c->step),
+                      fmin(number_at(t, at, c->ps) / r->all_busy, 1),
+                      fmin(number_at(t, at, c->worker) / r->all_busy, 1),
                       ROW_OK,
                       NULL};
     if (r->duration && in_milliseconds(r->duration))
@@ -242,7 +249,9 @@ static int measured_read(const struct dt_spec *spec, const struct dt_param *para
                         .nodes = -1,
                         .status = -1,
                         .quality = -1,
-                        .step = -1};
+                        .step = -1,
+                        .ps = -1,
+                        .worker = -1};
     struct dt_conditions *when = dt_conditions_new(params, n, NULL, 0, e);
     struct dt_table *t = when ? dt_table_read(path, e) : NULL;
     int rc = t ? 0 : -1;
@@ -273,6 +282,17 @@ double *dt_replay_points(const struct dt_spec *spec, const struct dt_param *para
     return points;
 }
 
+bool dt_replay_moves(const struct dt_spec *spec)
+{
+    return spec->replay.usage && spec->reallocate.allocator.rule != DT_ALLOCATE_NONE;
+}
+
+/* The objective is how much is done in a second, and nothing else tells how long a run takes. */
+static bool is_rate(const struct dt_spec *spec)
+{
+    return spec->replay.maximize && !spec->replay.duration;
+}
+
 int dt_replay_adopt(struct dt_spec *spec, struct dt_error *e)
 {
     const char *column = spec->replay.objective;
@@ -283,6 +303,12 @@ int dt_replay_adopt(struct dt_spec *spec, struct dt_error *e)
     if (spec->pruner.rule == DT_PRUNE_PBT)
         return dt_fail(e, "search.early_stop: pbt cannot be simulated: a table has no course of a run "
                           "that goes on from another's checkpoint; use asha, hyperband or median");
+    if (dt_replay_moves(spec) && spec->replay.step)
+        return dt_fail(e, "replay.step: a row is a whole run where trials are re-allocated (replay.usage)");
+    if (dt_replay_moves(spec) && is_rate(spec) && !(spec->reallocate.work > 0))
+        return dt_fail(e, "reallocate.work is missing: how much of what %s counts is a whole run",
+                       column);
+    spec->reallocate.in_place = false; /* there is no telling what becomes of a row in the midst */
     spec->maximize = spec->replay.maximize;
     spec->objective = DT_OBJECTIVE_METRIC;
     /* of a time and of what grows with it a row that was cut off is a bound */
@@ -299,6 +325,13 @@ int dt_replay_adopt(struct dt_spec *spec, struct dt_error *e)
 
 /* ---- the backend ---- */
 
+/* How far a trial is that may be re-allocated. */
+struct way {
+    int trial;
+    double at, since; /* it was at that step when its present run began to work */
+    double pace;      /* seconds a step from then on */
+};
+
 struct replay {
     const struct dt_spec *spec;
     const struct dt_space *space;
@@ -309,6 +342,8 @@ struct replay {
     uint32_t jobs;
     struct dt_event *due; /* in order of time, then of their making */
     size_t ndue;
+    struct way *ways;
+    size_t nways;
 };
 
 static double replay_now(void *b)
@@ -357,16 +392,18 @@ static void put_metric(struct replay *r, const struct dt_event *run, double t, c
     schedule(r, &ev);
 }
 
-/* So that the core comes to the row's value, whatever kind its objective is. */
+/* So that the core comes to the row's value, whatever kind its objective is. Of a run that did only
+ * a part of the work, in `duration`, the core knows by itself what the `whole` would have been. */
 static void put_value(struct replay *r, struct dt_event *end, const struct row *row, double value,
-                      double duration)
+                      double duration, double whole)
 {
     const struct dt_spec *spec = r->spec;
     end->run_s = duration;
-    if (spec->objective == DT_OBJECTIVE_TIME || spec->objective == DT_OBJECTIVE_TURNAROUND)
+    bool time = spec->objective == DT_OBJECTIVE_TIME || spec->objective == DT_OBJECTIVE_TURNAROUND;
+    if (time && duration > whole * (1 - 1e-9))
         end->run_s = value;
     else if (spec->objective == DT_OBJECTIVE_COST)
-        end->billing = value / duration;
+        end->billing = value / whole;
     else
         put_metric(r, end, end->t,
                    spec->objective == DT_OBJECTIVE_METRIC ? spec->metric : "throughput", value,
@@ -397,7 +434,91 @@ static double put_course(struct replay *r, const struct dt_event *run, const str
 }
 
 static const struct row bad_luck = {
-    NAN, NAN, NAN, NAN, NAN, ROW_FAILED, (char *)"a failure by chance"};
+    NAN, NAN, NAN, NAN, NAN, NAN, NAN, ROW_FAILED, (char *)"a failure by chance"};
+
+/* ---- runs that may go on elsewhere ---- */
+
+#define WORK 1000.0 /* steps of a whole run, where SPEC does not say */
+#define SINGLE 16   /* samples that are told one by one; then, as of a steady run, ever more at once */
+
+static struct way *way_of(struct replay *r, int trial)
+{
+    for (size_t i = 0; i < r->nways; i++)
+        if (r->ways[i].trial == trial)
+            return &r->ways[i];
+    r->ways = dt_xrealloc(r->ways, r->nways + 1, sizeof(*r->ways));
+    r->ways[r->nways] = (struct way){.trial = trial};
+    return &r->ways[r->nways++];
+}
+
+static double work_of(const struct replay *r)
+{
+    return r->spec->reallocate.work > 0 ? r->spec->reallocate.work : WORK;
+}
+
+static double step_at(const struct way *w, double t)
+{
+    return w->at + fmax(t - w->since, 0) / w->pace;
+}
+
+static void put_usage(struct replay *r, const struct dt_event *run, double t, const char *role,
+                      double busy, double samples)
+{
+    struct dt_event ev = event_of(DT_EVENT_USAGE, t, run->trial, run->run, run->job);
+    if (isnan(busy))
+        return;
+    ev.text = dt_xstrdup(role);
+    ev.usage = dt_usage_unknown(t);
+    ev.usage.n = (int64_t)samples;
+    ev.usage.mean[DT_RESOURCE_CPU] = ev.usage.max[DT_RESOURCE_CPU] = busy;
+    schedule(r, &ev);
+}
+
+/* What the run says until its end at `end`; `done`: all its work is then. */
+static void put_way(struct replay *r, const struct dt_event *run, const struct row *row, double end,
+                    bool done)
+{
+    const struct way *w = way_of(r, run->trial);
+    const char *name = r->spec->step ? r->spec->step : "step";
+    double period = r->spec->monitor_period, told = 0, n = 1;
+    put_metric(r, run, w->since, name, w->at, w->at);
+    for (double t; (t = w->since + (told + n) * period) < end;) {
+        put_metric(r, run, t, name, step_at(w, t), step_at(w, t));
+        put_usage(r, run, t, "ps", row->ps, n);
+        put_usage(r, run, t, "worker", row->worker, n);
+        told += n;
+        n = told < SINGLE ? 1 : floor(told / 2);
+    }
+    if (done)
+        put_metric(r, run, end, name, work_of(r), work_of(r));
+}
+
+/* How long the rest of the trial's work takes on a row. `whole`: the time that the row has for all
+ * of it. */
+static double rest_of(struct replay *r, const struct dt_event *run, double value, double whole)
+{
+    struct way *w = way_of(r, run->trial);
+    w->pace = is_rate(r->spec) && value > 0 ? 1 / value : whole / work_of(r);
+    w->since = run->t;
+    return (work_of(r) - w->at) * w->pace;
+}
+
+/* It has come so far by now, and goes on from there. */
+static int replay_checkpoint(void *b, const struct dt_study *s, const struct dt_trial *t,
+                             struct dt_error *e)
+{
+    struct replay *r = b;
+    struct way *w = way_of(r, t->id);
+    struct dt_event ev = event_of(DT_EVENT_CHECKPOINTED, r->clock, t->id, t->run, t->job);
+    (void)s;
+    (void)e;
+    w->at = step_at(w, r->clock);
+    w->since = r->clock;
+    schedule(r, &ev);
+    return 0;
+}
+
+/* ---- runs ---- */
 
 /* Starts a run that takes a row, or goes through all of them. */
 static void start(struct replay *r, const struct dt_event *submitted, struct config *k)
@@ -409,15 +530,23 @@ static void start(struct replay *r, const struct dt_event *submitted, struct con
     if (r->noise > 0)
         value *= exp(gsl_ran_gaussian(r->rng, r->noise));
     struct dt_event ev = *submitted;
+    bool moves = dt_replay_moves(r->spec);
     ev.kind = DT_EVENT_STARTED;
-    ev.wait_s = 0;
+    ev.wait_s = moves ? r->spec->replay.restart : 0;
+    ev.t += ev.wait_s;
     ev.nodes = nodes;
     schedule(r, &ev);
     double duration = course ? put_course(r, &ev, k, k->n - 1) : duration_of(r, row, value);
+    double whole = moves && r->spec->objective == DT_OBJECTIVE_TIME ? value : duration;
+    const struct row *ran = row;
+    if (moves)
+        duration = rest_of(r, &ev, value, whole);
     if (r->failures > 0 && row->outcome == ROW_OK && gsl_rng_uniform(r->rng) < r->failures) {
         duration *= course ? 1 : gsl_rng_uniform(r->rng);
         row = &bad_luck;
     }
+    if (moves && ran->outcome == ROW_OK)
+        put_way(r, &ev, ran, ev.t + duration, row == ran);
     ev.kind = DT_EVENT_ENDED;
     ev.t += duration;
     ev.startup_s = 0;
@@ -429,7 +558,7 @@ static void start(struct replay *r, const struct dt_event *submitted, struct con
     if (row->outcome == ROW_FAILED)
         ev.run_s = duration;
     else
-        put_value(r, &ev, row, value, duration);
+        put_value(r, &ev, row, value, duration, whole);
     schedule(r, &ev);
 }
 
@@ -467,8 +596,9 @@ static int replay_cancel(void *b, const struct dt_trial *t, struct dt_error *e)
         return 0;
     struct dt_event ev = event_of(DT_EVENT_ENDED, r->clock, t->id, t->run, t->job);
     ev.cause = DT_CAUSE_CANCELLED;
-    ev.wait_s = 0;
+    ev.wait_s = isnan(t->t_started) ? 0 : t->wait_s;
     ev.run_s = isnan(t->t_started) ? 0 : r->clock - t->t_started;
+    ev.nodes = t->nodes;
     schedule(r, &ev);
     return 0;
 }
@@ -524,6 +654,7 @@ static void replay_destroy(void *b)
     struct replay *r = b;
     replay_sweep(r, NULL);
     free(r->due);
+    free(r->ways);
     measured_free(&r->m);
     gsl_rng_free(r->rng);
     free(r);
@@ -534,6 +665,7 @@ static const struct dt_backend_ops ops = {
     .now = replay_now,
     .submit = replay_submit,
     .cancel = replay_cancel,
+    .checkpoint = replay_checkpoint,
     .wait = replay_wait,
     .find = replay_find,
     .sweep = replay_sweep,

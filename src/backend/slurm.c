@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <slurm/slurm.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 #define SWEEPS                                                                                     \
     15             /* how often the last look for what is left is repeated while slurmctld is away \
                     */
+#define LATE 10.0  /* surplus workers that are still there are told again */
 #define DEFER 15.0 /* pause before a refused submission is tried again */
 
 /* What is known of a live trial beyond the study's state. */
@@ -35,6 +37,9 @@ struct watch {
     double cancel_due; /* when its end is to be asked for again; 0 */
     double ask_due;    /* when it is to be asked for a checkpoint, as it was not heard yet; 0 */
     struct dt_checkpoint_watch checkpoint;
+    bool shedding;   /* surplus workers were told to end, and have not all done so */
+    bool shed;       /* it may have fewer nodes than at first */
+    double shed_due; /* when they are to be told again */
     double over_since; /* when Slurm first said it was over, or the record appeared; 0 */
 };
 
@@ -226,6 +231,48 @@ static void look_for_checkpoint(struct slurm *b, const struct dt_study *s, const
         dt_events_add(out, DT_EVENT_CHECKPOINTED, t, dt_now());
 }
 
+/* ---- fewer workers ---- */
+
+static size_t workers_of(const struct slurm *b, const struct dt_trial *t)
+{
+    return (size_t)dt_space_value(b->c.space, t->x, "workers", 1);
+}
+
+static void tell_surplus(struct slurm *b, const struct dt_trial *t, struct watch *w)
+{
+    char *dir = dt_trial_dir(&b->c, t);
+    bool heard = dt_shed_order(dir, t->run, workers_of(b, t), NULL) == 0 &&
+                 dt_slurm_signal(t->job, SIGURG, false, NULL) == 0;
+    w->shed_due = dt_monotonic() + (heard ? LATE : AGAIN);
+    free(dir);
+}
+
+static int shed(void *arg, const struct dt_study *s, const struct dt_trial *t, struct dt_error *e)
+{
+    struct slurm *b = arg;
+    struct watch *w = watch_of(b, t);
+    (void)s;
+    (void)e; /* what slurmctld does not take now is sent again while waiting */
+    w->shedding = true;
+    tell_surplus(b, t, w);
+    b->tick = TICK_MIN;
+    return 0;
+}
+
+static void look_for_surplus(struct slurm *b, const struct dt_trial *t, struct watch *w,
+                             const char *dir)
+{
+    if (!w->shedding)
+        return;
+    if (dt_monotonic() >= w->shed_due)
+        tell_surplus(b, t, w);
+    if (!dt_shed_done(dir, t->run, workers_of(b, t)))
+        return;
+    w->shedding = false;
+    w->shed = dt_shed_nodes(dir, t->job, workers_of(b, t), NULL) != 0; /* if not now, before */
+    b->next_poll = fmin(b->next_poll, dt_monotonic() + 0.2);
+}
+
 /* ---- watching ---- */
 
 static enum dt_cause cause_of_state(uint32_t state, bool failed)
@@ -350,8 +397,9 @@ static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_t
         ev->wait_s = fmax(0, start - t->t_submitted);
         ev->nodes = w->nodes;
         w->started = true;
-    } else if (w->started && isnan(t->nodes) && !isnan(w->nodes)) {
-        /* its own record was seen before Slurm was asked */
+    } else if (w->started && !isnan(w->nodes) &&
+               (isnan(t->nodes) || (w->shed && job && !job->over && w->nodes < t->nodes))) {
+        /* its own record was seen before Slurm was asked, or some were given back */
         dt_events_add(out, DT_EVENT_ALLOCATED, t, dt_now())->nodes = w->nodes;
     }
     if (w->started)
@@ -361,6 +409,8 @@ static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_t
         dt_trial_usage(&b->c, s, t, &w->usage, r.ended || final, out);
     size_t told = *out->n;
     look_for_checkpoint(b, s, t, w, dir, final, out);
+    if (!final)
+        look_for_surplus(b, t, w, dir);
     news |= *out->n > told;
     if (final) {
         if (!w->started || !r.ended)
@@ -470,8 +520,8 @@ static void destroy(void *arg)
     free(b);
 }
 
-static const struct dt_backend_ops ops = {"slurm",  now,  submit, cancel, checkpoint,
-                                          wait_for, find, sweep,  destroy};
+static const struct dt_backend_ops ops = {"slurm", now, submit, cancel, checkpoint, shed,
+                                          wait_for, find, NULL,   sweep,  destroy};
 
 struct dt_backend *dt_backend_slurm(const struct dt_slurm_config *config)
 {

@@ -133,10 +133,58 @@ const struct dt_slurm_job *dt_slurm_jobs_find(const struct dt_slurm_jobs *jobs, 
     return NULL;
 }
 
+static int by_id(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+uint32_t *dt_slurm_components(uint32_t leader, size_t *n)
+{
+    job_info_msg_t *msg = NULL;
+    uint32_t *ids = NULL;
+    *n = 0;
+    if (slurm_load_job_user(&msg, getuid(), 0) != SLURM_SUCCESS)
+        return NULL;
+    for (uint32_t i = 0; i < msg->record_count; i++) {
+        const slurm_job_info_t *info = &msg->job_array[i];
+        if (info->job_id != leader && info->het_job_id != leader)
+            continue;
+        ids = dt_xrealloc(ids, *n + 1, sizeof(*ids));
+        ids[(*n)++] = info->job_id;
+    }
+    if (ids)
+        qsort(ids, *n, sizeof(*ids), by_id);
+    slurm_free_job_info_msg(msg);
+    return ids;
+}
+
+int dt_slurm_keep_nodes(uint32_t id, const struct dt_strv *names, struct dt_error *e)
+{
+    job_desc_msg_t job;
+    slurm_init_job_desc_msg(&job);
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
+    job.step_id.job_id = id;
+#else
+    job.job_id = id;
+#endif
+    job.req_nodes = dt_strv_join(names, ",");
+    int rc = slurm_update_job(&job);
+    int code = errno;
+    free(job.req_nodes);
+    if (rc == SLURM_SUCCESS)
+        return 0;
+    return dt_fail(e, "Slurm does not take nodes of job %u back: %s", id, slurm_strerror(code));
+}
+
 static int kill_job(uint32_t job, int signal, uint16_t flags, const char *doing, struct dt_error *e)
 {
     char *id = dt_xasprintf("%u", job);
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(21, 8, 0)
     int rc = slurm_kill_job2(id, (uint16_t)signal, flags, NULL);
+#else
+    int rc = slurm_kill_job2(id, (uint16_t)signal, flags);
+#endif
     int code = errno;
     free(id);
     if (rc == SLURM_SUCCESS || code == ESLURM_ALREADY_DONE || code == ESLURM_INVALID_JOB_ID)

@@ -26,6 +26,11 @@ struct dt_slurm_jobs {
 int dt_slurm_jobs_load(struct dt_slurm_jobs *jobs, struct dt_error *e);
 void dt_slurm_jobs_free(struct dt_slurm_jobs *jobs);
 const struct dt_slurm_job *dt_slurm_jobs_find(const struct dt_slurm_jobs *jobs, uint32_t id);
+/* Gives all nodes of a running job back to Slurm but those named; what runs on the others ends. */
+int dt_slurm_keep_nodes(uint32_t id, const struct dt_strv *names, struct dt_error *e);
+/* The job ids of a heterogeneous job's components, its leader's first; caller frees. NULL where slurmctld does not answer or
+ * knows no such job. */
+uint32_t *dt_slurm_components(uint32_t leader, size_t *n);
 /* Like scancel. A job that is already gone is no error. */
 int dt_slurm_cancel(uint32_t job, struct dt_error *e);
 
@@ -41,12 +46,31 @@ void dt_slurm_limits(struct dt_system *s, unsigned enforce);
 
 struct dt_slurm_steps {
     struct dt_strv ids, names; /* "123.4", "train.dt-122-7-1.worker" */
+    size_t *cpus; /* of each, of all its tasks; owned */
 };
-/* Those that run in the job and have `mark` in their name. -1 where slurmctld does not answer. */
+/* Adds those that run in the job and have `mark` in their name to *steps, which is {0} or has others. -1 where slurmctld
+ * does not answer. */
 int dt_slurm_steps_load(uint32_t job, const char *mark, struct dt_slurm_steps *steps, struct dt_error *e);
 void dt_slurm_steps_free(struct dt_slurm_steps *steps);
 /* A signal to each, by scancel; -1 where that did not work. */
 int dt_slurm_steps_signal(const struct dt_slurm_steps *steps, int signal);
+
+/* ---- step_watch.c: what Slurm itself gathers ---- */
+
+/* The steps of a run: all of its job, or with `name` those that it begins the names of. */
+struct dt_step_source {
+    uint32_t job;
+    const char *name; /* or NULL */
+    bool het;         /* the job has a component for each role */
+    bool servers;     /* there are any: else every step is the workers' */
+    struct dt_task_limits limits[DT_ROLES];
+};
+struct dt_step_watch;
+struct dt_step_watch *dt_step_watch_new(const struct dt_step_source *source);
+/* Asks Slurm, where the last time is `period` seconds ago, or 30 s where that is more, and gives what it says. Waits for
+ * the answer, 10 s at most. */
+void dt_step_watch_look(struct dt_step_watch *w, double period, struct dt_gather *g);
+void dt_step_watch_free(struct dt_step_watch *w);
 
 /* ---- steps_env.c ---- */
 
@@ -76,8 +100,19 @@ double dt_records_checkpoint(const char *dir);
 char *dt_records_last_lines(const char *dir);
 /* Whether Slurm says there that the run needed more memory than it had. */
 bool dt_records_out_of_memory(const char *dir);
+/* The node that the run's script is on; NULL where it has not begun. Caller frees. */
+char *dt_records_node(const char *dir);
 /* The job that the run says it is; 0 where it has not begun. */
 uint32_t dt_records_job(const char *dir);
+/* ---- shed.c: a run goes on with fewer workers ---- */
+
+/* Writes down how many workers are to stay; a signal SIGURG to the tasks has them look. */
+int dt_shed_order(const char *dir, int run, size_t workers, struct dt_error *e);
+/* Whether all others have ended. */
+bool dt_shed_done(const char *dir, int run, size_t workers);
+/* Gives the nodes that no task is left on back to Slurm. 1: done, 0: there are none, or nobody knows. */
+int dt_shed_nodes(const char *dir, uint32_t job, size_t workers, struct dt_error *e);
+
 /* ---- handover.c: the checkpoint of the trial that another goes on from ---- */
 
 enum dt_handover {
@@ -119,8 +154,10 @@ void dt_feed_free(struct dt_feed *f);
  * A folder with a file of JSON lines for each node; see monitor.h. A look costs a bounded time, however much is there. */
 
 struct dt_usage_feed;
-/* Goes on after what the trial's journaled usage tells. `period`: of the samples, in seconds. */
-struct dt_usage_feed *dt_usage_feed_new(const char *dir, double period, const struct dt_trial *t);
+/* Goes on after what the trial's journaled usage tells. `period`: of the samples, in seconds. `steps` (taken over; or
+ * NULL) is looked at besides: always, or with `spare` once there should have been samples for long and are none. */
+struct dt_usage_feed *dt_usage_feed_new(const char *dir, double period, const struct dt_trial *t,
+                                        struct dt_step_watch *steps, bool spare);
 /* Appends USAGE events for what was added since, looking twice a period. `to_end`: the run has ended, and all counts that
  * is there. */
 void dt_usage_feed_read(struct dt_usage_feed *f, const struct dt_trial *t, bool to_end, struct dt_event **events,

@@ -48,6 +48,7 @@ struct steps {
     struct run *runs; /* under way */
     size_t n;
     double tick;
+    bool keeps; /* all its nodes: Slurm does not take them back */
 };
 
 static double now(void *b)
@@ -263,7 +264,7 @@ static bool group_is_gone(struct run *r)
  * they may not have got it. */
 static int steps_of(const struct steps *b, const struct run *r, int signal)
 {
-    struct dt_slurm_steps all, ours = {0};
+    struct dt_slurm_steps all = {0}, ours = {0};
     char *mark = dt_xasprintf("%s.", r->name);
     int n = -1;
     if (dt_slurm_steps_load(b->a.job, mark, &all, NULL) == 0) {
@@ -469,6 +470,47 @@ static int wait_for(void *arg, const struct dt_study *s, double until, struct dt
     }
 }
 
+/* ---- nodes that are not needed any more ---- */
+
+/* The tuner's own node is never given back. */
+static bool is_spare(const struct dt_books *books, size_t i, const char *here)
+{
+    return books->v[i].all.cpus && dt_books_empty(books, i) && strcmp(books->v[i].name, here) != 0;
+}
+
+/* What is billed grows with the CPUs, as dt_placement_fraction() has it. */
+static void close_spare(struct dt_allocation *a, const char *here)
+{
+    size_t before = dt_books_total(&a->books).cpus;
+    for (size_t i = 0; i < a->books.n; i++)
+        if (is_spare(&a->books, i, here))
+            dt_books_close(&a->books, i);
+    a->billing *= (double)dt_books_total(&a->books).cpus / (double)before;
+}
+
+/* An allocation that somebody else has made is not ours to make smaller. */
+static bool give_back(void *arg, struct dt_event *ev)
+{
+    struct steps *b = arg;
+    const struct dt_books *books = &b->a.books;
+    struct dt_strv kept = DT_STRV_INIT, spare = DT_STRV_INIT;
+    const char *here = getenv("SLURMD_NODENAME");
+    bool ours = b->c.tuner_job && here && !b->keeps;
+    for (size_t i = 0; i < books->n && ours; i++)
+        if (books->v[i].all.cpus)
+            dt_strv_add(is_spare(books, i, here) ? &spare : &kept, books->v[i].name);
+    bool done = spare.n > 0 && dt_slurm_keep_nodes(b->a.job, &kept, NULL) == 0;
+    b->keeps |= spare.n > 0 && !done;
+    if (done) {
+        close_spare(&b->a, here);
+        ev->nodes = (double)spare.n;
+        ev->text = dt_strv_join(&spare, ",");
+    }
+    dt_strv_free(&kept);
+    dt_strv_free(&spare);
+    return done;
+}
+
 /* ---- restart and end ---- */
 
 /* What another tuner had started went down with it. */
@@ -485,7 +527,7 @@ static int find(void *arg, const struct dt_trial *t, uint32_t *job, struct dt_er
  * have been killed. */
 static void sweep_steps(const struct steps *b)
 {
-    struct dt_slurm_steps left;
+    struct dt_slurm_steps left = {0};
     char *mark = dt_xasprintf(".dt-%s-", b->c.study);
     if (dt_slurm_steps_load(b->a.job, mark, &left, NULL) == 0) {
         dt_slurm_steps_signal(&left, SIGKILL);
@@ -525,8 +567,8 @@ static void destroy(void *arg)
     free(b);
 }
 
-static const struct dt_backend_ops ops = {"steps",  now,  submit, cancel, checkpoint,
-                                          wait_for, find, sweep,  destroy};
+static const struct dt_backend_ops ops = {"steps", now, submit, cancel, checkpoint, NULL,
+                                          wait_for, find, give_back, sweep, destroy};
 
 struct dt_backend *dt_backend_steps(const struct dt_slurm_config *config, struct dt_allocation *a)
 {

@@ -142,6 +142,33 @@ void dt_trial_metrics(const struct dt_slurm_config *c, const struct dt_study *s,
     dt_feed_read(*feed, s->spec, t, to_end, out->v, out->n);
 }
 
+/* Who can tell what its steps use; NULL: nobody is to be asked but the samplers. */
+static struct dt_step_watch *watch_steps(const struct dt_slurm_config *c, const struct dt_study *s,
+                                         const struct dt_trial *t)
+{
+    bool steps = s->spec->layout == DT_LAYOUT_STEPS;
+    struct dt_shape shape;
+    if (!c->gathers)
+        return NULL;
+    if (steps)
+        dt_shape_make_steps(s->space, t->x, c->job, &shape);
+    else
+        dt_shape_make(s->space, t->x, c->job, c->cluster, &shape);
+    char *name = steps ? dt_trial_job_name(c->job, c->study, t->id, t->run) : NULL;
+    struct dt_step_source source = {.job = t->job, .name = name};
+    source.het = shape.het;
+    source.servers = shape.roles[DT_ROLE_PS].count > 0;
+    for (int r = 0; r < DT_ROLES; r++) {
+        uint64_t mib = dt_role_mem(&shape, c->job, r);
+        source.limits[r] = (struct dt_task_limits){
+            .cpus = (double)shape.roles[r].cpus,
+            .mem = mib ? (double)mib * 1024 * 1024 : NAN};
+    }
+    struct dt_step_watch *w = dt_step_watch_new(&source);
+    free(name);
+    return w;
+}
+
 void dt_trial_usage(const struct dt_slurm_config *c, const struct dt_study *s,
                     const struct dt_trial *t, struct dt_usage_feed **feed, bool to_end,
                     const struct dt_events *out)
@@ -150,7 +177,8 @@ void dt_trial_usage(const struct dt_slurm_config *c, const struct dt_study *s,
         return;
     if (!*feed) {
         char *dir = dt_trial_dir(c, t), *samples = dt_xasprintf("%s/usage/%d", dir, t->run);
-        *feed = dt_usage_feed_new(samples, s->spec->monitor_period, t);
+        *feed = dt_usage_feed_new(samples, s->spec->monitor_period, t, watch_steps(c, s, t),
+                                  s->spec->monitor_source == DT_MONITOR_AUTO);
         free(samples);
         free(dir);
     }

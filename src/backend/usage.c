@@ -10,6 +10,7 @@
 
 #define FILES_MAX 4096         /* nodes of a run; further ones are passed over */
 #define BACKLOG (1024 * 1024)  /* of a file; before that it is passed over */
+#define SILENT 10.0 /* seconds, or three periods if that is more, after which samples do not come any more */
 #define LOOK (4 * 1024 * 1024) /* of all files in one look, but in the last */
 
 /* The samples of one node. */
@@ -26,11 +27,18 @@ struct dt_usage_feed {
     struct file *files;
     size_t n, turn; /* turn: where the last look stopped short */
     double next;    /* monotonic: the next look */
+    struct dt_step_watch *steps; /* NULL: Slurm is not asked */
+    double ask_from;             /* before that time it is not, or never where there are samples */
+    bool spare;
 };
 
-struct dt_usage_feed *dt_usage_feed_new(const char *dir, double period, const struct dt_trial *t)
+struct dt_usage_feed *dt_usage_feed_new(const char *dir, double period, const struct dt_trial *t,
+                                        struct dt_step_watch *steps, bool spare)
 {
     struct dt_usage_feed *f = dt_xcalloc(1, sizeof(*f));
+    f->steps = steps;
+    f->spare = spare;
+    f->ask_from = spare ? dt_now() + fmax(SILENT, 3 * period) : 0;
     f->dir = dt_xstrdup(dir);
     f->period = period;
     f->gather = dt_gather_new(period, isnan(t->t_started) ? dt_now() : t->t_started);
@@ -51,6 +59,7 @@ void dt_usage_feed_free(struct dt_usage_feed *f)
     free(f->files);
     free(f->dir);
     dt_gather_free(f->gather);
+    dt_step_watch_free(f->steps);
     free(f);
 }
 
@@ -145,6 +154,9 @@ void dt_usage_feed_read(struct dt_usage_feed *f, const struct dt_trial *t, bool 
     find_files(f);
     if (!read_files(f, to_end))
         return; /* a node that was not read yet may know of a period that seems to be over */
+    bool ask = f->steps && !to_end && dt_now() >= f->ask_from && !(f->spare && f->n);
+    if (ask)
+        dt_step_watch_look(f->steps, f->period, f->gather);
     struct dt_told *told;
     size_t n_told = dt_gather_tell(f->gather, dt_now(), to_end, &told);
     for (size_t i = 0; i < n_told; i++) {

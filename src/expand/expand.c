@@ -413,7 +413,8 @@ static char *plan_text(const struct dt_trial_script *t)
     }
     if (t->spec && t->spec->patterns.n)
         json_object_object_add(o, "metrics", metrics_json(t->spec));
-    if (t->study && t->spec && t->spec->monitor_period > 0)
+    if (t->study && t->spec && t->spec->monitor_period > 0 &&
+        t->spec->monitor_source != DT_MONITOR_SLURM)
         json_object_object_add(o, "monitor", monitor_json(t));
     json_object_object_add(o, "params", params);
     json_object_object_add(o, "config", config);

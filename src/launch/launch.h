@@ -7,6 +7,7 @@
  *                                           steps.c   one srun a role, supervised together
  *       task ── dt-launch --task ROLE ...   task.c    runs PROGRAM, keeps its output and its end
  *                                           env.c     what a task finds in its environment
+ *       or by mpiexec ── dt-launch --hydra  hydra.c   mpiexec's process on each node
  *     beside it                             patterns.c  finds metrics in what all of it prints
  */
 #ifndef DT_LAUNCH_H
@@ -14,6 +15,7 @@
 
 #include "util/util.h"
 
+#include <sched.h>
 #include <sys/types.h>
 
 /* ---- plan.c ---- */
@@ -111,6 +113,8 @@ struct dt_shim {
     int program;            /* index of PROGRAM in argv; argc where there is none */
     bool keep_going;        /* -K0: a failing task does not end the others */
     bool to_file;           /* --output or --error is given */
+    const char *nodelist;   /* --nodelist, borrowed from argv; NULL */
+    bool hydra;             /* PROGRAM is what MPICH's mpiexec, or one made from it, has on every node */
 };
 
 /* Reads srun's options up to PROGRAM. `counts` are numbers of tasks that mean "all of the trial".
@@ -127,6 +131,14 @@ int dt_shim_main(int argc, char **argv, bool as_srun);
 void dt_step_argv(const struct dt_launch_plan *p, size_t role, const char *srun,
                   const struct dt_shim *s, const char *self, const char *launch,
                   char *const *program, struct dt_strv *out);
+/* Layout steps: the srun command by which PROGRAM, mpiexec's process on each node, gets the trial's share there: a step of so
+ * many tasks of the workers, see hydra.c. */
+void dt_hydra_argv(const struct dt_launch_plan *p, int tasks, const char *srun,
+                   const struct dt_shim *s, const char *self, char *const *program,
+                   struct dt_strv *out);
+/* Becomes that command, which counts as a start of the roles. Returns only on error, -1. */
+int dt_hydra_exec(const struct dt_launch_plan *p, const char *srun, const struct dt_shim *s,
+                  char *const *program, struct dt_error *e);
 /* environ without what srun would take for options of its own. */
 void dt_step_environ(char *const *env, struct dt_strv *out);
 /* Starts all roles and waits. Returns the exit code for the caller, -1 where nothing could be
@@ -137,6 +149,13 @@ int dt_steps_run(struct dt_launch_plan *p, const char *srun, const struct dt_shi
 struct json_object *dt_first_failure(const char *dir, int number);
 /* Exit code of a task as recorded: its own, or 128 + signal. */
 int dt_failure_code(struct json_object *failure);
+
+/* ---- hydra.c ---- */
+
+/* The CPUs in masks as Slurm writes them, "0x3,0xc"; how many there are. `size`: of the set in bytes. */
+int dt_masks_union(const char *masks, cpu_set_t *set, size_t size);
+/* dt-launch --hydra PROGRAM...: a task of the step of dt_hydra_argv(). Returns the exit code. */
+int dt_hydra_main(int argc, char **argv);
 
 /* ---- patterns.c ---- */
 

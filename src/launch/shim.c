@@ -1,6 +1,7 @@
 #include "launch/launch.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -146,6 +147,8 @@ static void note(struct dt_shim *s, struct counts *c, const struct srun_option *
         return;
     case REAL:
         s->kind = DT_SHIM_REAL;
+        if (strcmp(o->name, "nodelist") == 0)
+            s->nodelist = value;
         return;
     case NTASKS:
         c->tasks = number(value);
@@ -225,16 +228,27 @@ static bool means_all(const struct counts *c, const int *counts, size_t n, int n
     return false;
 }
 
-/* What an mpirun starts by srun on every node, whatever the number of tasks. */
-static bool is_mpi_daemon(const char *program)
+static bool is_named(const char *program, const char *const *names, size_t n)
 {
-    static const char *const names[] = {"hydra_pmi_proxy", "hydra_bstrap_proxy", "pmi_proxy",
-                                        "orted", "prted"};
     const char *slash = strrchr(program, '/');
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+    for (size_t i = 0; i < n; i++)
         if (strcmp(slash ? slash + 1 : program, names[i]) == 0)
             return true;
     return false;
+}
+
+/* What an mpirun starts by srun on every node, whatever the number of tasks. Open MPI's starts what
+ * is on its own node by itself. */
+static bool is_hydra(const char *program)
+{
+    static const char *const names[] = {"hydra_pmi_proxy", "hydra_bstrap_proxy", "pmi_proxy"};
+    return is_named(program, names, sizeof(names) / sizeof(*names));
+}
+
+static bool is_mpi_daemon(const char *program)
+{
+    static const char *const names[] = {"orted", "prted"};
+    return is_hydra(program) || is_named(program, names, sizeof(names) / sizeof(*names));
 }
 
 void dt_shim_parse(int argc, char **argv, const int *counts, size_t n_counts, int nodes,
@@ -262,6 +276,7 @@ void dt_shim_parse(int argc, char **argv, const int *counts, size_t n_counts, in
     for (int k = i; k < argc && is_srun; k++)
         if (strcmp(argv[k], ":") == 0 || (k == i && is_mpi_daemon(argv[k])))
             s->kind = DT_SHIM_REAL;
+    s->hydra = is_srun && i < argc && is_hydra(argv[i]);
 }
 
 void dt_shim_free(struct dt_shim *s)
@@ -327,7 +342,12 @@ static int start_roles(struct dt_launch_plan *p, int argc, char **argv, bool as_
     int counts[] = {(int)p->n_tasks, p->submitted_tasks}, rc;
     const char *nodes = getenv("SLURM_JOB_NUM_NODES");
     dt_shim_parse(argc, argv, counts, 2, nodes ? atoi(nodes) : 0, &s);
-    if (s.kind == DT_SHIM_REAL) {
+    if (s.hydra && p->steps) {
+        dt_hydra_exec(p, srun, &s, argv + s.program, e);
+        fprintf(stderr, "dt-launch: %s\n", e->text);
+        kill(getppid(), SIGTERM); /* mpiexec would wait for its processes for ever */
+        rc = 2;
+    } else if (s.kind == DT_SHIM_REAL) {
         if (s.program >= argc && !as_srun)
             rc = dt_fail(e, "which program? see dt-launch --help");
         else

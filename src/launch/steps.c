@@ -141,6 +141,24 @@ void dt_step_argv(const struct dt_launch_plan *p, size_t role, const char *srun,
     dt_strv_addv(out, program);
 }
 
+void dt_hydra_argv(const struct dt_launch_plan *p, int tasks, const char *srun,
+                   const struct dt_shim *s, const char *self, char *const *program,
+                   struct dt_strv *out)
+{
+    dt_strv_add(out, srun);
+    dt_strv_addf(out, "--job-name=%s.mpi", dt_json_str(p->json, "name", "trial"));
+    dt_strv_addf(out, "--ntasks=%d", tasks);
+    dt_strv_addf(out, "--cpus-per-task=%d", p->roles[0].cpus);
+    dt_strv_add(out, "--distribution=arbitrary");
+    add_share(p, &p->roles[0], out);
+    dt_strv_add(out, "--kill-on-bad-exit=1");
+    dt_strv_add(out, "--wait=0");
+    dt_strv_addv(out, s->pass.v);
+    dt_strv_add(out, self);
+    dt_strv_add(out, "--hydra");
+    dt_strv_addv(out, program);
+}
+
 /* ---- failures that tasks recorded ---- */
 
 static struct json_object *read_failure(const char *path, int number)
@@ -525,4 +543,69 @@ int dt_steps_run(struct dt_launch_plan *p, const char *srun, const struct dt_shi
     free(self);
     free(r.steps);
     return rc;
+}
+
+/* The tasks on the nodes that mpiexec asks for, or on all where it names none, one node a line; writes how many tasks and
+ * nodes. NULL on error. */
+static char *write_asked(const struct dt_launch_plan *p, const char *asked, int number, int *tasks,
+                         int *nodes, struct dt_error *e)
+{
+    struct dt_strv names = DT_STRV_INIT;
+    struct dt_buf b = DT_BUF_INIT;
+    char *path = dt_xasprintf("%s/launch-%d-mpi.hosts", p->dir, number);
+    int last = -1, rc = asked ? dt_hostlist_expand(asked, &names, e) : 0;
+    *tasks = *nodes = 0;
+    for (size_t t = 0; t < p->n_tasks && rc == 0; t++) {
+        const char *name = p->nodes[p->tasks[t].node].name;
+        bool wanted = !asked;
+        for (size_t i = 0; i < names.n; i++)
+            wanted |= strcmp(names.v[i], name) == 0;
+        if (!wanted)
+            continue;
+        dt_buf_addf(&b, "%s\n", name);
+        *nodes += p->tasks[t].node != last;
+        last = p->tasks[t].node;
+        ++*tasks;
+    }
+    if (rc == 0 && !*tasks)
+        rc = dt_fail(e, "mpiexec asks for %s, which are not the trial's nodes", asked);
+    if (rc == 0)
+        rc = dt_write_file(path, b.s, b.len, 0600, e);
+    dt_strv_free(&names);
+    dt_buf_free(&b);
+    if (rc == 0)
+        return path;
+    free(path);
+    return NULL;
+}
+
+int dt_hydra_exec(const struct dt_launch_plan *p, const char *srun, const struct dt_shim *s,
+                  char *const *program, struct dt_error *e)
+{
+    struct dt_strv argv = DT_STRV_INIT, env = DT_STRV_INIT;
+    int tasks, nodes, number = -1;
+    if (p->n_roles > 1)
+        return dt_fail(e, "a trial with servers cannot be started by mpiexec, whose processes are "
+                          "all of one kind: use srun");
+    char *self = dt_self_exe(e), *launch = NULL, *hosts = NULL;
+    if (self)
+        number = take_number(p->dir, e);
+    if (number > 0)
+        hosts = write_asked(p, s->nodelist, number, &tasks, &nodes, e);
+    if (hosts && (launch = record_launch(p, number, s, e))) {
+        char *count = dt_xasprintf("%d", nodes);
+        dt_step_environ(environ, &env);
+        dt_launch_setenv(&env, "SLURM_HOSTFILE", hosts);
+        dt_launch_setenv(&env, "SLURM_NNODES", count);
+        dt_hydra_argv(p, tasks, srun, s, self, program, &argv);
+        execve(srun, argv.v, env.v);
+        dt_fail(e, "cannot start %s: %s", srun, strerror(errno));
+        free(count);
+    }
+    free(launch);
+    free(hosts);
+    free(self);
+    dt_strv_free(&argv);
+    dt_strv_free(&env);
+    return -1;
 }

@@ -32,13 +32,14 @@ struct tail {
 
 struct task {
     const char *role;
-    int rank, launch;
+    int rank, launch, run;
     char *dir, *node;
     struct dt_sampler_config monitor; /* period 0: off */
     char *samples;                    /* folder */
     bool controlled; /* standard input says when to end */
     bool told;       /* to end, by a signal or by the end of the input */
-    bool dismissed;  /* by the end of the input: its status does not count */
+    bool dismissed;  /* by the end of the input, or as it is not needed: its status does not count */
+    bool surplus;    /* the latter */
     pid_t child;
     int status;
     bool done;
@@ -214,6 +215,34 @@ static void read_control(struct task *t)
     tell_to_end(t);
 }
 
+/* The tuner may go on with fewer workers: then it says with how many, and the last ones end. */
+static void read_order(struct task *t)
+{
+    char *path = dt_xasprintf("%s/keep.json", t->dir), *text = dt_read_file(path, 4096, NULL, NULL);
+    struct json_object *o = text ? dt_json_parse(text, path, NULL) : NULL;
+    bool now = o && dt_json_int(o, "run", 0) == t->run;
+    if (now && t->rank >= dt_json_int(o, t->role, INT64_MAX) && !t->dismissed) {
+        t->surplus = t->dismissed = true;
+        tell_to_end(t);
+    }
+    json_object_put(o);
+    free(text);
+    free(path);
+}
+
+/* So that the tuner knows. */
+static void leave_word(const struct task *t)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    char *dir = dt_xasprintf("%s/left-%d", t->dir, t->run);
+    char *path = dt_xasprintf("%s/%s-%d", dir, t->role, t->rank);
+    if (dt_mkdirs(dir, &e) < 0 || dt_write_file(path, "", 0, 0666, &e) < 0)
+        fprintf(stderr, "dt-launch: %s\n", e.text);
+    dt_error_clear(&e);
+    free(path);
+    free(dir);
+}
+
 static void take_signals(struct task *t, int fd)
 {
     struct signalfd_siginfo si;
@@ -224,6 +253,10 @@ static void take_signals(struct task *t, int fd)
                 t->done = true;
                 t->drained_at = dt_monotonic() + DRAIN;
             }
+            continue;
+        }
+        if (sig == SIGURG) {
+            read_order(t);
             continue;
         }
         if (sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT)
@@ -332,7 +365,7 @@ static void open_log(struct task *t)
 static int run_task(struct task *t, char **program, struct dt_error *e)
 {
     static const int taken[] = {SIGCHLD, SIGTERM, SIGINT,  SIGHUP, SIGQUIT,
-                                SIGUSR1, SIGUSR2, SIGCONT, SIGALRM};
+                                SIGUSR1, SIGUSR2, SIGCONT, SIGALRM, SIGURG};
     sigset_t set, old;
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof(taken) / sizeof(*taken); i++)
@@ -353,6 +386,8 @@ static int run_task(struct task *t, char **program, struct dt_error *e)
     bool failed = WIFSIGNALED(t->status) || WEXITSTATUS(t->status) != 0;
     if (failed && !t->told)
         record_failure(t);
+    if (t->surplus)
+        leave_word(t);
     if (t->log >= 0)
         close(t->log);
     return 0;
@@ -427,6 +462,7 @@ static int prepare(struct task *t, struct json_object *launch, struct dt_error *
     int local = env_number("SLURM_LOCALID"), restarts = env_number("SLURM_RESTART_COUNT");
     t->rank = env_number("SLURM_PROCID");
     t->launch = (int)dt_json_int(launch, "number", 0);
+    t->run = (int)dt_json_int(launch, "run", 1);
     t->dir = dt_xstrdup(dt_json_str(launch, "dir", "."));
     t->node = dt_xstrdup(node ? node : "?");
     t->controlled = is_background(launch, t->role);

@@ -117,31 +117,39 @@ static double level_of(struct json_object *line, enum dt_resource i)
     return isfinite(x) && x >= 0 ? x : NAN;
 }
 
-static void take_sample(struct period *p, struct json_object *line)
+static void take_sample(struct period *p, const double *mean, const double *max, int64_t tasks)
 {
     for (int i = 0; i < DT_RESOURCES; i++) {
-        double x = level_of(line, (enum dt_resource)i);
-        if (isnan(x))
+        if (isnan(mean[i]))
             continue;
-        p->max[i] = p->tasks[i] ? fmax(p->max[i], x) : x;
-        p->sum[i] += x;
-        p->tasks[i]++;
+        p->max[i] = p->tasks[i] ? fmax(p->max[i], max[i]) : max[i];
+        p->sum[i] += mean[i] * (double)tasks;
+        p->tasks[i] += tasks;
     }
+}
+
+bool dt_gather_take(struct dt_gather *g, const char *role, double t, double now,
+                    const double mean[DT_RESOURCES], const double max[DT_RESOURCES], int64_t tasks)
+{
+    struct role *r = isfinite(t) && fabs(t) < 1e12 ? role_of(g, role) : NULL;
+    if (r) {
+        int64_t number = number_at(g, t), latest = number_at(g, now);
+        if (number > r->over && number > latest - PERIODS_MAX && number <= latest + 1)
+            take_sample(period_of(r, number), mean, max, tasks);
+    }
+    return r != NULL;
 }
 
 bool dt_gather_line(struct dt_gather *g, const char *line, double now)
 {
     struct json_object *o = dt_json_parse(line, "sample", NULL);
-    const char *name = dt_json_str(o, "role", "");
-    double t = dt_json_num(o, "time", NAN);
-    struct role *r = isfinite(t) && fabs(t) < 1e12 ? role_of(g, name) : NULL;
-    if (r) {
-        int64_t number = number_at(g, t), latest = number_at(g, now);
-        if (number > r->over && number > latest - PERIODS_MAX && number <= latest + 1)
-            take_sample(period_of(r, number), o);
-    }
+    double level[DT_RESOURCES];
+    for (int i = 0; i < DT_RESOURCES; i++)
+        level[i] = level_of(o, (enum dt_resource)i);
+    bool good = dt_gather_take(g, dt_json_str(o, "role", ""), dt_json_num(o, "time", NAN), now,
+                               level, level, 1);
     json_object_put(o);
-    return r != NULL;
+    return good;
 }
 
 /* ---- what is told ---- */

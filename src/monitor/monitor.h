@@ -153,6 +153,25 @@ struct dt_sampler_config {
  * killed; 0 where there is none. */
 pid_t dt_sampler_start(const struct dt_sampler_config *c, pid_t task);
 
+/* ---- what Slurm gathers of a step (step_stat.c): pure ---- */
+
+#define DT_SSTAT_FORMAT "JobID,NTasks,TRESUsageInTot,TRESUsageInMax,TRESUsageOutTot,TRESUsageOutMax"
+struct dt_step_amounts { /* so far, but memory, which is so now; NaN: not gathered */
+    double cpu_s;
+    double mem, io, net; /* bytes; net of InfiniBand */
+};
+struct dt_step_stat {
+    char *step; /* owned; "123.4" */
+    int64_t tasks;
+    struct dt_step_amounts all, most; /* of all tasks together, and of the one that has most */
+};
+/* A line of sstat --parsable2 --noheader --format=DT_SSTAT_FORMAT. False where it is none. */
+bool dt_step_stat_parse(const char *line, struct dt_step_stat *s);
+/* The levels between two looks that are so many seconds apart, for dt_gather_take(). `limits`: of each task. */
+void dt_step_levels(const struct dt_step_stat *before, const struct dt_step_stat *now,
+                    double seconds, const struct dt_task_limits *limits,
+                    double mean[DT_RESOURCES], double max[DT_RESOURCES]);
+
 /* ---- from the tasks' samples to what the journal is told of the roles (gather.c): pure ----
  *
  * Time is cut into periods, counted from the epoch; each gives one sample of a role, over the tasks
@@ -177,6 +196,9 @@ void dt_gather_resume(struct dt_gather *g, const char *role, const struct dt_usa
 /* Takes a line as dt_sample_line() writes it, read at `now`. One of a period that is over, or has
  * not begun, does not count. False where it is no such line. */
 bool dt_gather_line(struct dt_gather *g, const char *line, double now);
+/* The same for so many tasks of a role together, sampled at time t: what one of them was in the mean, and at most. */
+bool dt_gather_take(struct dt_gather *g, const char *role, double t, double now,
+                    const double mean[DT_RESOURCES], const double max[DT_RESOURCES], int64_t tasks);
 /* What is to be told of the periods that are over, and half a period more; with `all` of every
  * sample. Caller frees the array *told; returns its length. */
 size_t dt_gather_tell(struct dt_gather *g, double now, bool all, struct dt_told **told);

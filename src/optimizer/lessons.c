@@ -21,7 +21,7 @@ static struct dt_observed *measured(const struct dt_context *ctx, const struct d
                                     const struct dt_encoding *encoding)
 {
     struct dt_context then = {.space = ctx->space,
-                              .obs = ctx->past->obs + s->first,
+                              .obs = s->n ? ctx->past->obs + s->first : NULL,
                               .nobs = s->n,
                               .maximize = ctx->maximize,
                               .grows = ctx->grows};

@@ -23,6 +23,17 @@ void dt_books_free(struct dt_books *p)
     *p = (struct dt_books){0};
 }
 
+bool dt_books_empty(const struct dt_books *p, size_t i)
+{
+    const struct dt_room *all = &p->v[i].all, *left = &p->v[i].free;
+    return left->cpus == all->cpus && left->gpus == all->gpus && left->mem_mib == all->mem_mib;
+}
+
+void dt_books_close(struct dt_books *p, size_t i)
+{
+    p->v[i].all = p->v[i].free = (struct dt_room){0};
+}
+
 struct dt_room dt_books_total(const struct dt_books *p)
 {
     struct dt_room sum = {0};
@@ -36,14 +47,13 @@ struct dt_room dt_books_total(const struct dt_books *p)
 
 uint64_t dt_books_mem_per_cpu(const struct dt_books *p)
 {
-    uint64_t least = 0;
+    uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < p->n; i++) {
         const struct dt_room *all = &p->v[i].all;
-        uint64_t part = all->cpus ? all->mem_mib / all->cpus : 0;
-        if (i == 0 || part < least)
-            least = part;
+        if (all->cpus && all->mem_mib / all->cpus < least)
+            least = all->mem_mib / all->cpus;
     }
-    return p->counts_memory ? least : 0;
+    return p->counts_memory && least != UINT64_MAX ? least : 0;
 }
 
 size_t dt_whole_cores(size_t cpus, size_t threads)

@@ -25,6 +25,10 @@ struct dt_books {
 /* `name` is copied; NULL: none. `threads`, of this node, may be 0. */
 void dt_books_add(struct dt_books *p, const char *name, const struct dt_room *room, size_t threads);
 void dt_books_free(struct dt_books *p);
+/* Whether there is nothing on node i. */
+bool dt_books_empty(const struct dt_books *p, size_t i);
+/* Node i is there no more: nothing finds room on it. */
+void dt_books_close(struct dt_books *p, size_t i);
 /* What is in all nodes together, taken or not. */
 struct dt_room dt_books_total(const struct dt_books *p);
 /* The memory in MiB that goes with a CPU where nobody says how much a task needs: every CPU of a node the same part, of

@@ -257,6 +257,16 @@ void dt_report_event(FILE *f, const struct dt_study *s, const struct dt_event *e
         free(move);
         break;
     }
+    case DT_EVENT_SHRINKING: {
+        char *move = move_text(s->space, t->parts[t->nparts - 1].x, t->x);
+        fprintf(f, "%5d re-allocation in place: %s: %s\n", t->id, move, ev->text);
+        free(move);
+        break;
+    }
+    case DT_EVENT_RELEASED:
+        fprintf(f, "gave back %.0f node%s, which no trial will use any more: %s\n", ev->nodes,
+                ev->nodes > 1 ? "s" : "", ev->text);
+        break;
     case DT_EVENT_KEPT:
         fprintf(f, "%5d goes on as it is: %s; nothing is re-allocated any more\n", t->id, ev->text);
         break;

@@ -26,11 +26,13 @@ static int parse_keys(struct dt_reallocate *r, const struct dt_place *p, struct 
                       struct dt_error *e)
 {
     static const char *const keys[] = {"rule",        "high",          "low",        "high_samples",
-                                       "low_samples", "max_per_trial", "cooldown_s", "work"};
-    struct dt_place q = dt_spec_under(p, "rule");
+                                       "low_samples", "max_per_trial", "cooldown_s", "work",
+                                       "in_place"};
+    struct dt_place q = dt_spec_under(p, "rule"), in_place = dt_spec_under(p, "in_place");
     struct dt_allocator *a = &r->allocator;
     char *rule = NULL;
     double high = 100 * a->high, low = 100 * a->low;
+    struct json_object *place = dt_json_get(o, "in_place");
     if (dt_spec_check_keys(p, o, keys, COUNT(keys), e) < 0 ||
         dt_spec_get_number(p, o, "high", "a number of per cent", &high, e) < 0 ||
         dt_spec_get_number(p, o, "low", "a number of per cent", &low, e) < 0 ||
@@ -39,8 +41,10 @@ static int parse_keys(struct dt_reallocate *r, const struct dt_place *p, struct 
         dt_spec_get_size(p, o, "max_per_trial", 1, &r->most, e) < 0 ||
         dt_spec_get_number(p, o, "cooldown_s", "a number of seconds", &r->cooldown, e) < 0 ||
         dt_spec_get_number(p, o, "work", "a number of steps", &r->work, e) < 0 ||
+        (place && dt_spec_want(&in_place, place, json_type_boolean, "true or false", e) < 0) ||
         dt_spec_get_string(p, o, "rule", &rule, e) < 0)
         return -1;
+    r->in_place = dt_json_bool(o, "in_place", false);
     int known = parse_rule(a, &q, rule ? rule : "model", e);
     free(rule);
     if (known < 0)

@@ -316,11 +316,44 @@ static int parse_where(struct dt_replay_spec *r, const struct dt_place *p,
     return 0;
 }
 
+/* {"ps_cpu": "ps_cpu_mean", "worker_cpu": "worker_cpu_mean", "of": 2} */
+static int parse_replay_usage(struct dt_replay_spec *r, const struct dt_place *top,
+                              struct json_object *o, struct dt_error *e)
+{
+    static const char *const keys[] = {"ps_cpu", "worker_cpu", "of"};
+    struct dt_place p = dt_spec_under(top, "usage"), q = dt_spec_under(&p, "of");
+    r->usage = o != NULL;
+    if (!o)
+        return 0;
+    if (dt_spec_check_keys(&p, o, keys, COUNT(keys), e) < 0 ||
+        dt_spec_get_string(&p, o, "ps_cpu", &r->ps_cpu, e) < 0 ||
+        dt_spec_get_string(&p, o, "worker_cpu", &r->worker_cpu, e) < 0 ||
+        dt_spec_get_number(&p, o, "of", "a number", &r->all_busy, e) < 0)
+        return -1;
+    return r->all_busy > 0 ? 0 : dt_spec_fail(&q, e, "what stands for 100 %% must be above 0");
+}
+
+/* What running trials are re-allocated by, where they are. */
+static int parse_moves(struct dt_replay_spec *r, const struct dt_place *p, struct json_object *o,
+                       struct dt_error *e)
+{
+    struct dt_place q = dt_spec_under(p, "restart_s"), first = dt_spec_under(p, "submitted");
+    r->all_busy = 1;
+    r->submitted = dt_json_get(o, "submitted");
+    if (parse_replay_usage(r, p, dt_json_get(o, "usage"), e) < 0 ||
+        dt_spec_get_number(p, o, "restart_s", "a number of seconds", &r->restart, e) < 0)
+        return -1;
+    if (!(r->restart >= 0))
+        return dt_spec_fail(&q, e, "it may not be below 0");
+    return r->submitted ? dt_spec_want(&first, r->submitted, json_type_object, "an object", e) : 0;
+}
+
 static int parse_replay(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
                         struct dt_error *e)
 {
-    static const char *const keys[] = {"map",   "where",  "objective", "goal", "duration",
-                                       "nodes", "status", "quality",   "step", "ok"};
+    static const char *const keys[] = {"map",    "where",   "objective", "goal",      "duration",
+                                       "nodes",  "status",  "quality",   "step",      "ok",
+                                       "usage",  "restart_s", "submitted"};
     struct dt_replay_spec *r = &s->replay;
     struct dt_place p = dt_spec_under(top, "replay"), q;
     if (!o)
@@ -332,7 +365,7 @@ static int parse_replay(struct dt_spec *s, const struct dt_place *top, struct js
         dt_spec_get_string(&p, o, "status", &r->status, e) < 0 ||
         dt_spec_get_string(&p, o, "quality", &r->quality, e) < 0 ||
         dt_spec_get_string(&p, o, "step", &r->step, e) < 0 ||
-        dt_spec_get_strings(&p, o, "ok", &r->ok, e) < 0)
+        dt_spec_get_strings(&p, o, "ok", &r->ok, e) < 0 || parse_moves(r, &p, o, e) < 0)
         return -1;
     if (!r->objective)
         return dt_spec_fail(
@@ -379,11 +412,30 @@ static int parse_history(struct dt_spec *s, const struct dt_place *top, struct j
     return 0;
 }
 
-/* false, or {"period_s": 30} */
+static int parse_source(struct dt_spec *s, const struct dt_place *p, struct json_object *o,
+                        struct dt_error *e)
+{
+    static const char *const sources[] = {"auto", "agent", "slurm"};
+    struct dt_place q = dt_spec_under(p, "source");
+    char *source = NULL;
+    int found = -1;
+    if (dt_spec_get_string(p, o, "source", &source, e) < 0)
+        return -1;
+    for (int i = 0; source && i < (int)COUNT(sources); i++)
+        found = strcmp(source, sources[i]) == 0 ? i : found;
+    int rc = source && found < 0
+                 ? dt_spec_fail(&q, e, "\"%s\" is not a source; there are auto, agent and slurm", source)
+                 : 0;
+    s->monitor_source = found < 0 ? DT_MONITOR_AUTO : (enum dt_monitor_source)found;
+    free(source);
+    return rc;
+}
+
+/* false, or {"period_s": 30, "source": "auto"} */
 static int parse_monitor(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
                          struct dt_error *e)
 {
-    static const char *const keys[] = {"period_s"};
+    static const char *const keys[] = {"period_s", "source"};
     struct dt_place p = dt_spec_under(top, "monitor"), q = dt_spec_under(&p, "period_s");
     if (!o)
         return 0;
@@ -395,7 +447,8 @@ static int parse_monitor(struct dt_spec *s, const struct dt_place *top, struct j
         return dt_spec_fail(&p, e, "false or an object like {\"period_s\": 10} is needed here, this "
                                    "is %s", dt_spec_type_word(o));
     if (dt_spec_check_keys(&p, o, keys, COUNT(keys), e) < 0 ||
-        dt_spec_get_number(&p, o, "period_s", "a number of seconds", &s->monitor_period, e) < 0)
+        dt_spec_get_number(&p, o, "period_s", "a number of seconds", &s->monitor_period, e) < 0 ||
+        parse_source(s, &p, o, e) < 0)
         return -1;
     if (!(s->monitor_period >= MONITOR_PERIOD_MIN && s->monitor_period <= MONITOR_PERIOD_MAX))
         return dt_spec_fail(&q, e, "seconds between %g and %g are needed here; to switch the monitor "
@@ -548,6 +601,8 @@ void dt_spec_free(struct dt_spec *s)
     free(s->replay.quality);
     free(s->replay.step);
     free(s->replay.status);
+    free(s->replay.ps_cpu);
+    free(s->replay.worker_cpu);
     dt_strv_free(&s->replay.params);
     dt_strv_free(&s->replay.columns);
     dt_strv_free(&s->replay.where_columns);

@@ -16,6 +16,13 @@ enum dt_objective_kind {
     DT_OBJECTIVE_METRIC,     /* the last value of a metric that the program reports */
 };
 
+/* Who tells what the tasks of running trials use. */
+enum dt_monitor_source {
+    DT_MONITOR_AUTO,  /* our own samplers, and Slurm of runs where there are none */
+    DT_MONITOR_AGENT, /* our own samplers */
+    DT_MONITOR_SLURM, /* Slurm's accounting */
+};
+
 enum dt_layout_choice { DT_LAYOUT_AUTO, DT_LAYOUT_HET, DT_LAYOUT_PACKED, DT_LAYOUT_STEPS };
 
 /* A metric and where it should be; metric is NULL where nothing is asked for. */
@@ -37,6 +44,11 @@ struct dt_replay_spec {
     char *quality; /* the column of the quality's metric; by default of the same name */
     char *step; /* the rows of a configuration are the course of one run, by this column; or NULL */
     struct dt_strv ok;
+    bool usage; /* running trials are re-allocated, by these columns: */
+    char *ps_cpu, *worker_cpu; /* how busy the CPUs of each role's tasks were; or NULL */
+    double all_busy;  /* the value of both that stands for 100 % */
+    double restart;   /* seconds that each start of a run waits for */
+    struct json_object *submitted; /* the first trial's configuration; borrowed from the document; or NULL */
 };
 
 /* Whether and how running trials are re-allocated. */
@@ -44,6 +56,7 @@ struct dt_reallocate {
     struct dt_allocator allocator; /* its restart_s is not used; rule DT_ALLOCATE_NONE: they are not */
     size_t most;                   /* of one trial */
     double cooldown;               /* seconds from a restart to the next decision */
+    bool in_place;                 /* programs go on where their last workers are ended */
     double work;                   /* how far a whole run goes by its own count; 0: as trials show */
 };
 
@@ -87,6 +100,7 @@ struct dt_spec {
     struct dt_strv pattern_names, patterns;
     char *step; /* the metric that says how far a trial is; NULL: epoch, or else step */
 
+    enum dt_monitor_source monitor_source;
     double monitor_period; /* seconds between samples of what running trials use; 0: none are taken */
 
     bool no_history; /* it neither learns from earlier studies nor leaves a record for later ones */

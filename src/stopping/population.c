@@ -79,3 +79,30 @@ int dt_population_gives_way(const struct dt_pruner *p, const struct dt_member *m
     free(v);
     return parent;
 }
+
+/* NaN, too, where nothing would be left to do for one that goes on from it. */
+static double promise(const struct dt_pruner *p, const struct dt_member *m, double t, bool maximize)
+{
+    const struct dt_curve *c = &m->curve;
+    double x = m->running ? standing(m, INFINITY, t, maximize) : NAN;
+    bool over = c->n && p->max_step > 0 && c->step[c->n - 1] >= p->max_step;
+    return isfinite(x) && !over ? x : NAN;
+}
+
+int dt_population_successor(const struct dt_pruner *p, const struct dt_member *members, size_t n,
+                            double t, bool maximize, gsl_rng *rng)
+{
+    double *v = dt_xcalloc(n + 1, sizeof(*v));
+    size_t *best = dt_xcalloc(n + 1, sizeof(*best)), all = 0, nbest = 0;
+    for (size_t i = 0; i < n; i++) {
+        v[i] = promise(p, &members[i], t, maximize);
+        all += !isnan(v[i]);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(v[i]) && (double)count_better(v, n, i) < fmax(p->quantile * (double)all, 1))
+            best[nbest++] = i;
+    int chosen = nbest ? (int)best[gsl_rng_uniform_int(rng, nbest)] : -1;
+    free(best);
+    free(v);
+    return chosen;
+}

@@ -113,9 +113,55 @@ static size_t repeats_in_a_row(const struct dt_study *s)
     return n;
 }
 
+static bool better(const struct dt_study *s, double a, double b)
+{
+    return isnan(b) || (s->spec->maximize ? a > b : a < b);
+}
+
+/* The part of a re-allocated trial whose configuration promises to be the best of all but was never run as a whole;
+ * NULL: there is none. It has to have done enough for its speed to mean something. */
+static const struct dt_part *best_part(const struct dt_study *s, const struct dt_trial **of)
+{
+    const struct dt_trial *leader = dt_study_best(s);
+    const struct dt_part *best = NULL;
+    struct dt_observation o;
+    int n;
+    double least = leader ? dt_study_mean(s, leader, &n) : NAN;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct dt_trial *t = &s->trials[i];
+        for (size_t k = 0; k < t->nparts; k++) {
+            const struct dt_part *p = &t->parts[k];
+            if (!dt_trial_observe_part(s, t, p, &o) || o.status != DT_STATUS_OK ||
+                !better(s, o.value, least) || !dt_part_is_enough(s, t, p) ||
+                dt_study_tried_whole(s, p->x))
+                continue;
+            best = p;
+            *of = t;
+            least = o.value;
+        }
+    }
+    return best;
+}
+
+/* A trial that is left where it is, to measure what a part of another promised. */
+static bool create_whole(const struct dt_study *s, struct dt_action *a)
+{
+    const struct dt_trial *of = NULL;
+    const struct dt_part *p = s->repeats ? best_part(s, &of) : NULL;
+    if (!p)
+        return false;
+    a->x = dt_xcalloc(s->space->n, sizeof(double));
+    memcpy(a->x, p->x, s->space->n * sizeof(double));
+    a->why = dt_xasprintf("measured as a whole: run %d of trial %d was the fastest", p->run, of->id);
+    a->kind = DT_ACTION_CREATE;
+    return true;
+}
+
 /* One more measurement of what may be recommended, where that is of use. */
 static bool create_repeat(const struct dt_study *s, struct dt_action *a)
 {
+    if (create_whole(s, a))
+        return true;
     if (repeats_in_a_row(s) >= s->repeats)
         return false;
     struct dt_observation *o;
@@ -135,7 +181,7 @@ static bool create_repeat(const struct dt_study *s, struct dt_action *a)
 static bool repeat_open(const struct dt_study *s)
 {
     for (size_t i = 0; i < s->n; i++)
-        if (s->trials[i].again && s->trials[i].state != DT_TRIAL_ENDED)
+        if (dt_trial_measures(s, &s->trials[i]) && s->trials[i].state != DT_TRIAL_ENDED)
             return true;
     return false;
 }
@@ -255,8 +301,12 @@ static int decide_member(struct dt_study *s, size_t taken, double now, struct dt
                          struct dt_error *e)
 {
     size_t founders = dt_study_founders(s);
-    bool more = founders < s->parallel && s->n < s->stopping.max_configs;
-    if (more && taken < s->parallel && create(s, now, a, e) < 0)
+    bool room = taken < s->parallel && s->n < s->stopping.max_configs;
+    if (held_up(s, a))
+        return 0;
+    if (room && dt_study_replace_failed(s, now, a))
+        return 0;
+    if (room && founders < s->parallel && create(s, now, a, e) < 0)
         return -1;
     if (a->kind != DT_ACTION_NONE || taken > 0)
         return 0;
@@ -311,7 +361,8 @@ int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct 
     }
     a->trial = dt_study_reallocate(s, now, &a->x, &a->why);
     if (a->trial) {
-        a->kind = DT_ACTION_REALLOCATE;
+        a->kind = dt_study_shrinks(s, dt_study_trial(s, a->trial), a->x) ? DT_ACTION_SHRINK
+                                                                         : DT_ACTION_REALLOCATE;
         return 0;
     }
     size_t taken = submit_due(s, now, a);
@@ -327,6 +378,18 @@ int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct 
     if (rc < 0)
         dt_action_free(a);
     return rc;
+}
+
+bool dt_study_all_begun(const struct dt_study *s)
+{
+    bool moves = s->spec->reallocate.allocator.rule != DT_ALLOCATE_NONE && !s->no_moves;
+    bool full = s->n >= s->stopping.max_configs, none_asked = s->external && s->no_more;
+    for (size_t i = 0; i < s->nasks; i++)
+        none_asked &= s->asks[i].trial || s->asks[i].withdrawn;
+    bool begun = !moves && (full || none_asked);
+    for (size_t i = 0; i < s->n && begun; i++)
+        begun = s->trials[i].state != DT_TRIAL_CREATED && !s->trials[i].heir;
+    return begun;
 }
 
 void dt_action_free(struct dt_action *a)

@@ -7,7 +7,7 @@
 static const char *const kind_names[DT_EVENT_KINDS] = {
     "created", "submitted", "deferred", "started", "allocated", "metric", "usage",
     "reallocating", "checkpointed", "kept", "pruned", "ended", "stopping", "resumed", "finished",
-    "asked",
+    "asked", "shrinking", "released",
 };
 const char *const dt_cause_names[DT_CAUSES] = {
     "ok",        "target reached", "exit code",         "out of memory",   "time limit",
@@ -27,7 +27,7 @@ static int index_of(const char *name, const char *const *names, int n)
 static bool needs_text(int kind)
 {
     return kind == DT_EVENT_METRIC || kind == DT_EVENT_USAGE || kind == DT_EVENT_PRUNED ||
-           kind == DT_EVENT_REALLOCATING || kind == DT_EVENT_KEPT || kind == DT_EVENT_STOPPING;
+           kind == DT_EVENT_REALLOCATING || kind == DT_EVENT_SHRINKING || kind == DT_EVENT_KEPT || kind == DT_EVENT_STOPPING;
 }
 
 static void add_number(struct json_object *o, const char *key, double x)
@@ -84,6 +84,8 @@ struct json_object *dt_event_to_json(const struct dt_event *ev)
         add_number(o, "until", ev->until);
     if (ev->interrupted)
         json_object_object_add(o, "interrupted", json_object_new_boolean(true));
+    if (ev->foreign)
+        json_object_object_add(o, "foreign", json_object_new_boolean(true));
     return o;
 }
 
@@ -134,6 +136,7 @@ int dt_event_from_json(struct json_object *o, struct dt_event *ev, struct dt_err
     bool open = json_object_object_get_ex(o, "until", NULL) && !dt_json_get(o, "until");
     ev->until = open ? INFINITY : dt_json_num(o, "until", 0);
     ev->interrupted = dt_json_bool(o, "interrupted", false);
+    ev->foreign = dt_json_bool(o, "foreign", false);
     if (k == DT_EVENT_USAGE)
         read_usage(o, ev);
     return 0;

@@ -103,50 +103,111 @@ static uint64_t stream_of(const struct dt_study *s)
     return s->spec->seed + 0x100000001u * (s->n + 1);
 }
 
-int dt_study_gives_way(const struct dt_study *s, int *parent, char **why)
+/* Owns its members' curves. */
+static struct dt_member *members_of(const struct dt_study *s)
 {
-    bool full = s->n >= s->stopping.max_configs; /* then nobody could take the place */
-    size_t n = full ? 0 : s->n;
-    struct dt_member *members = dt_xcalloc(n + 1, sizeof(*members));
-    int id = 0;
-    for (size_t i = 0; i < n; i++) {
+    struct dt_member *members = dt_xcalloc(s->n + 1, sizeof(*members));
+    for (size_t i = 0; i < s->n; i++) {
         const struct dt_trial *t = &s->trials[i];
         members[i] =
             (struct dt_member){lineage(s, t), t->start, is_running(t), begin_of(t), end_of(t)};
     }
+    return members;
+}
+
+static void free_members(struct dt_member *members, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free((double *)members[i].curve.step);
+    free(members);
+}
+
+int dt_study_gives_way(const struct dt_study *s, int *parent, char **why)
+{
+    int id = 0;
+    if (s->n >= s->stopping.max_configs) /* then nobody could take the place */
+        return 0;
+    struct dt_member *members = members_of(s);
     gsl_rng *rng = dt_rng_new(~stream_of(s));
-    for (size_t i = 0; i < n && !id; i++) {
-        int better =
-            dt_population_gives_way(&s->spec->pruner, members, n, i, s->spec->maximize, rng, why);
+    for (size_t i = 0; i < s->n && !id; i++) {
+        int better = dt_population_gives_way(&s->spec->pruner, members, s->n, i, s->spec->maximize,
+                                             rng, why);
         if (better < 0)
             continue;
         id = s->trials[i].id;
         *parent = s->trials[better].id;
     }
-    for (size_t i = 0; i < n; i++)
-        free((double *)members[i].curve.step);
     gsl_rng_free(rng);
-    free(members);
+    free_members(members, s->n);
     return id;
+}
+
+/* ---- who takes the place ---- */
+
+static void create_child(const struct dt_study *s, const struct dt_trial *gone, int parent,
+                         struct dt_action *a)
+{
+    a->kind = DT_ACTION_CREATE;
+    a->parent = parent;
+    a->instead = gone->id;
+    a->x = dt_xcalloc(s->space->n, sizeof(double));
+    dt_perturb(s->space, dt_study_trial(s, parent)->x, s->spec->pruner.resample, stream_of(s),
+               a->x);
+    a->why = dt_xasprintf("pbt: goes on from trial %d in the place of trial %d%s", parent, gone->id,
+                          gone->heir ? "" : ", which failed");
 }
 
 bool dt_study_create_child(const struct dt_study *s, struct dt_action *a)
 {
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->trials[i].heir) {
+            create_child(s, &s->trials[i], s->trials[i].heir, a);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* By itself, or its nodes did as often as a run is repeated; not one that somebody has ended. */
+static bool has_failed(const struct dt_trial *t)
+{
+    bool nodes = t->cause == DT_CAUSE_NODE_FAILURE || t->cause == DT_CAUSE_PREEMPTED ||
+                 t->cause == DT_CAUSE_LOST;
+    return t->state == DT_TRIAL_ENDED && !t->pruned && (t->status == DT_STATUS_FAILED || nodes);
+}
+
+/* How often in a row a place is taken anew whose trial failed. */
+#define MAX_FAILURES 3
+
+bool dt_study_has_place(const struct dt_study *s, const struct dt_trial *t)
+{
+    size_t failures = 0;
+    if (t->heir)
+        return true;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->trials[i].instead == t->id)
+            return false;
+    for (const struct dt_trial *u = t; u && has_failed(u); u = dt_study_trial(s, u->instead))
+        failures++;
+    return dt_study_is_population(s) && failures > 0 && failures <= MAX_FAILURES;
+}
+
+bool dt_study_replace_failed(const struct dt_study *s, double now, struct dt_action *a)
+{
     const struct dt_trial *gone = NULL;
     for (size_t i = 0; i < s->n && !gone; i++)
-        if (s->trials[i].heir)
+        if (dt_study_has_place(s, &s->trials[i]))
             gone = &s->trials[i];
     if (!gone)
         return false;
-    a->kind = DT_ACTION_CREATE;
-    a->parent = gone->heir;
-    a->instead = gone->id;
-    a->x = dt_xcalloc(s->space->n, sizeof(double));
-    dt_perturb(s->space, dt_study_trial(s, a->parent)->x, s->spec->pruner.resample, stream_of(s),
-               a->x);
-    a->why =
-        dt_xasprintf("pbt: goes on from trial %d in the place of trial %d", a->parent, a->instead);
-    return true;
+    struct dt_member *members = members_of(s);
+    gsl_rng *rng = dt_rng_new(~stream_of(s));
+    int best = dt_population_successor(&s->spec->pruner, members, s->n, now, s->spec->maximize, rng);
+    gsl_rng_free(rng);
+    free_members(members, s->n);
+    if (best >= 0)
+        create_child(s, gone, s->trials[best].id, a);
+    return best >= 0;
 }
 
 char *dt_study_no_population(const struct dt_study *s)

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ENOUGH 0.02 /* of the whole work: from then on a part's speed is taken for more than a glimpse */
+
 /* ---- how far a trial is, and how fast ---- */
 
 const struct dt_metric *dt_trial_progress(const struct dt_study *s, const struct dt_trial *t)
@@ -192,19 +194,44 @@ static double checkpoint_cost(const struct dt_study *s)
     return most;
 }
 
+bool dt_part_is_enough(const struct dt_study *s, const struct dt_trial *t, const struct dt_part *p)
+{
+    const struct dt_metric *m = dt_trial_progress(s, t);
+    double work = whole_work(s, t, true);
+    return p->to - p->from >= ENOUGH * (isnan(work) && m ? m->last : work);
+}
+
+bool dt_study_tried_whole(const struct dt_study *s, const double *x)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (dt_config_equal(s->trials[i].x, x, s->space->n))
+            return true;
+    return false;
+}
+
+bool dt_trial_measures(const struct dt_study *s, const struct dt_trial *t)
+{
+    for (const struct dt_trial *o = s->trials; t->moves == 0 && o < t; o++)
+        for (size_t k = 0; k < o->nparts; k++)
+            if (dt_config_equal(o->parts[k].x, t->x, s->space->n))
+                return true;
+    return t->again != 0;
+}
+
 /* A repetition is a measurement, and left alone. So is a trial for some time after a restart, one
  * that promises too little, and one that starts up: until it has told twice how far it is, or has
  * run for long without a word. */
 static bool may_move(const struct dt_study *s, const struct dt_trial *t, double now)
 {
     static const char *const counts[] = {"ps", "workers", "ps_cpus", "worker_cpus"};
-    bool known = t->state == DT_TRIAL_STARTED && !t->again && !t->pruned && !t->cancelling &&
+    bool known = t->state == DT_TRIAL_STARTED && !dt_trial_measures(s, t) && !t->pruned && !t->cancelling &&
                  !t->move.x && isnan(t->t_target) && t->moves < s->spec->reallocate.most;
     for (size_t i = 0; known && i < sizeof(counts) / sizeof(*counts); i++)
         known = dt_space_index(s->space, counts[i]) < 0 ||
                 isfinite(dt_space_value(s->space, t->x, counts[i], NAN));
     bool at_work = t->moves == 0 && isfinite(pace_of(dt_trial_progress(s, t)));
-    return known && (at_work || now - t->t_started >= s->spec->reallocate.cooldown);
+    double since = t->shrunk ? t->t_shrunk : t->t_started;
+    return known && (at_work || now - since >= s->spec->reallocate.cooldown);
 }
 
 static struct dt_stretch stretch_of_part(const struct dt_part *p)
@@ -294,6 +321,21 @@ int dt_study_reallocate(const struct dt_study *s, double now, double **x, char *
     return id;
 }
 
+/* A step of Slurm has its CPUs until all of it has ended, so in layout steps nothing would come free.
+ * Whatever layout the job as submitted has, it stays. */
+bool dt_study_shrinks(const struct dt_study *s, const struct dt_trial *t, double *x)
+{
+    int workers = dt_space_index(s->space, "workers"), layout = dt_space_index(s->space, "layout");
+    bool fewer = s->spec->reallocate.in_place && s->spec->layout != DT_LAYOUT_STEPS &&
+                 workers >= 0 && x[workers] < t->x[workers] && dt_trial_progress(s, t);
+    for (int i = 0; i < (int)s->space->n && fewer; i++)
+        fewer = i == workers || dt_config_equal(x + i, t->x + i, 1) ||
+                (i == layout && isnan(t->x[i]));
+    if (fewer && layout >= 0)
+        x[layout] = t->x[layout];
+    return fewer;
+}
+
 /* ---- carrying it out ---- */
 
 static double give_up_at(const struct dt_study *s, const struct dt_trial *t)
@@ -314,6 +356,11 @@ bool dt_study_move(const struct dt_study *s, double now, struct dt_action *a)
 {
     for (size_t i = 0; i < s->n && a->kind == DT_ACTION_NONE; i++) {
         const struct dt_trial *t = &s->trials[i];
+        if (dt_trial_live(t) && t->shrunk && !t->shedding) {
+            a->kind = DT_ACTION_SHED;
+            a->trial = t->id;
+            break;
+        }
         if (!dt_trial_live(t) || !t->move.x)
             continue;
         if (now >= give_up_at(s, t)) {
@@ -349,6 +396,40 @@ static int begin_move(struct dt_study *s, struct dt_trial *t, const struct dt_ev
     return 0;
 }
 
+/* From here on the speed is that of the new shape: a metric's course begins anew where it is. */
+static void rebase(struct dt_metric *m)
+{
+    struct dt_point last = m->series.n ? m->series.v[m->series.n - 1]
+                                       : (struct dt_point){NAN, NAN, m->last_t};
+    m->first = m->last;
+    m->first_t = m->last_t;
+    dt_series_free(&m->series);
+    m->series = (struct dt_series){0};
+    if (!isnan(last.step))
+        dt_series_add(&m->series, last.step, last.value, last.t);
+}
+
+static int shrink(struct dt_study *s, struct dt_trial *t, const struct dt_event *ev,
+                  struct dt_error *e)
+{
+    double *x = dt_xcalloc(s->space->n, sizeof(double));
+    if (dt_config_from_json(s->space, ev->config, x, e) < 0) {
+        free(x);
+        return dt_fail_at(e, "trial %d", ev->trial);
+    }
+    dt_trial_keep_part(s, t, true);
+    for (size_t i = 0; i < t->nmetrics; i++)
+        rebase(&t->metrics[i]);
+    dt_role_usages_new_run(&t->usage);
+    free(t->x);
+    t->x = x;
+    t->moves++;
+    t->shrunk = true;
+    t->t_shrunk = ev->t;
+    t->shedding = false;
+    return 0;
+}
+
 /* A program that does not do it once is not asked again, in no trial. */
 static void no_more_moves(struct dt_study *s, const struct dt_trial *t, const char *what)
 {
@@ -361,6 +442,8 @@ int dt_study_apply_move(struct dt_study *s, struct dt_trial *t, const struct dt_
 {
     if (ev->kind == DT_EVENT_REALLOCATING)
         return begin_move(s, t, ev, e);
+    if (ev->kind == DT_EVENT_SHRINKING)
+        return shrink(s, t, ev, e);
     if (!t->move.x)
         return 0; /* it has ended meanwhile */
     if (ev->kind == DT_EVENT_CHECKPOINTED) {
@@ -394,7 +477,8 @@ enum dt_move_end dt_study_move_ended(struct dt_study *s, struct dt_trial *t,
                                      const struct dt_event *ev)
 {
     bool word = ev->cause == DT_CAUSE_EXIT && ev->exit_code == s->spec->checkpoint.exit_code;
-    bool ours = ev->cause == DT_CAUSE_CANCELLED && t->move.checkpointed && !s->stop_reason;
+    bool ours = ev->cause == DT_CAUSE_CANCELLED && t->move.checkpointed && !ev->foreign &&
+                !s->stop_reason;
     enum dt_move_end end = DT_MOVE_NONE;
     if (!t->move.x)
         return end;

@@ -2,6 +2,7 @@
 #include "tuner/tuner.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +43,13 @@ static double now(const struct run *run)
     return run->b->ops->now(run->b->b);
 }
 
+/* A run that has its checkpoint but was not yet told to end. A SIGTERM may have been the question. */
+static bool ended_by_others(const struct run *run, const struct dt_trial *t)
+{
+    return t && t->move.x && t->move.checkpointed && !t->cancelling &&
+           run->s->spec->checkpoint.signal != SIGTERM;
+}
+
 /* Waits until something happens or `until`, and records it. */
 static int wait_events(struct run *run, double until, struct dt_error *e)
 {
@@ -60,6 +68,8 @@ static int wait_events(struct run *run, double until, struct dt_error *e)
         if (ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_CANCELLED &&
             (run->s->stop_reason || told))
             ev->cause = told ? DT_CAUSE_INTERRUPTED : DT_CAUSE_STOPPED;
+        ev->foreign = ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_CANCELLED &&
+                      ended_by_others(run, t);
         bool stale = !t || (ev->kind == DT_EVENT_ENDED && !dt_trial_live(t));
         if (rc < 0 || stale)
             dt_event_free(ev);
@@ -210,7 +220,8 @@ static int perform(struct run *run, const struct dt_action *a, struct dt_error *
         ev.text = dt_xstrdup(a->why);
         return record(run, &ev, e);
     case DT_ACTION_REALLOCATE:
-        ev.kind = DT_EVENT_REALLOCATING;
+    case DT_ACTION_SHRINK:
+        ev.kind = a->kind == DT_ACTION_SHRINK ? DT_EVENT_SHRINKING : DT_EVENT_REALLOCATING;
         ev.trial = a->trial;
         ev.run = t->run;
         ev.config = dt_config_to_json(run->s->space, a->x);
@@ -219,6 +230,9 @@ static int perform(struct run *run, const struct dt_action *a, struct dt_error *
     case DT_ACTION_CHECKPOINT:
         t->move.asking = true;
         return run->b->ops->checkpoint(run->b->b, run->s, t, e);
+    case DT_ACTION_SHED:
+        t->shedding = true;
+        return run->b->ops->shed(run->b->b, run->s, t, e);
     case DT_ACTION_KEEP:
         ev.kind = DT_EVENT_KEPT;
         ev.trial = a->trial;
@@ -282,6 +296,21 @@ static double next_due(const struct run *run)
     return due;
 }
 
+/* What no trial will use any more is of use to others. */
+static int give_back(struct run *run, struct dt_error *e)
+{
+    struct dt_event ev = DT_EVENT(DT_EVENT_RELEASED);
+    if (!run->b->ops->give_back || !dt_study_all_begun(run->s))
+        return 0;
+    ev.t = now(run);
+    return run->b->ops->give_back(run->b->b, &ev) ? record(run, &ev, e) : 0;
+}
+
+static int pause_for(struct run *run, struct dt_error *e)
+{
+    return give_back(run, e) < 0 ? -1 : wait_events(run, next_due(run), e);
+}
+
 /* A request of another program: 1; 0 where there is none. */
 static int take_request(struct run *run, struct dt_error *e)
 {
@@ -306,7 +335,7 @@ static int loop(struct run *run, struct dt_error *e)
         if (dt_study_decide(run->s, now(run), &a, e) < 0)
             return -1;
         enum dt_action_kind kind = a.kind;
-        int rc = kind == DT_ACTION_NONE ? wait_events(run, next_due(run), e) : perform(run, &a, e);
+        int rc = kind == DT_ACTION_NONE ? pause_for(run, e) : perform(run, &a, e);
         dt_action_free(&a);
         if (rc < 0)
             return -1;

@@ -262,7 +262,7 @@ static char *what_is_missing(const struct dt_study *s, const struct dt_trial *t)
 static int check_parent(const struct dt_study *s, const struct dt_event *ev, struct dt_error *e)
 {
     const struct dt_trial *instead = dt_study_trial(s, ev->instead);
-    if (ev->parent && (!dt_study_trial(s, ev->parent) || !instead || !instead->heir))
+    if (ev->parent && (!dt_study_trial(s, ev->parent) || !instead || !dt_study_has_place(s, instead)))
         return dt_fail(e, "trial %d cannot go on from trial %d in the place of trial %d", ev->trial,
                        ev->parent, ev->instead);
     return 0;
@@ -372,6 +372,7 @@ static void run_again(const struct dt_study *s, struct dt_trial *t)
     forget_metrics(t);
     dt_role_usages_new_run(&t->usage);
     t->state = DT_TRIAL_CREATED;
+    t->shrunk = t->shedding = false;
     t->status = DT_STATUS_PENDING;
     t->run++;
     t->job = 0;
@@ -383,6 +384,15 @@ static void let_in(struct dt_study *s)
     for (size_t i = 0; i < s->n; i++)
         if (isinf(s->trials[i].deferred))
             s->trials[i].deferred = 0;
+}
+
+/* At its end the whole run is counted on the nodes that it has then. */
+static void apply_allocated(struct dt_trial *t, const struct dt_event *ev)
+{
+    double more = (t->nodes - ev->nodes) * (ev->t - t->t_started);
+    if (isfinite(more))
+        t->earlier.node_s += more;
+    t->nodes = ev->nodes;
 }
 
 static void apply_ended(struct dt_study *s, struct dt_trial *t, const struct dt_event *ev)
@@ -486,7 +496,7 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
         t->nodes = ev->nodes;
         break;
     case DT_EVENT_ALLOCATED:
-        t->nodes = ev->nodes;
+        apply_allocated(t, ev);
         break;
     case DT_EVENT_METRIC:
         apply_metric(s, t, ev);
@@ -498,6 +508,7 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
     case DT_EVENT_ASKED:
         return dt_study_apply_asked(s, ev, e);
     case DT_EVENT_REALLOCATING:
+    case DT_EVENT_SHRINKING:
     case DT_EVENT_CHECKPOINTED:
     case DT_EVENT_KEPT:
         return dt_study_apply_move(s, t, ev, e);
@@ -527,6 +538,7 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
     case DT_EVENT_FINISHED:
         s->complete = !s->interrupted;
         break;
+    case DT_EVENT_RELEASED: /* what trials run in is the shell's */
     case DT_EVENT_KINDS:
         break;
     }

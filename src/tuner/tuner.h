@@ -35,6 +35,8 @@ enum dt_event_kind {
     DT_EVENT_RESUMED,   /* config: search limits to change, or NULL */
     DT_EVENT_FINISHED,
     DT_EVENT_ASKED, /* ask, config: hyperparameters that another program wants tried */
+    DT_EVENT_SHRINKING, /* trial, run, config, text: why; the run goes on with fewer workers, its last ones are to end */
+    DT_EVENT_RELEASED, /* nodes, text: so many, and their names, that the study has given back to Slurm */
     DT_EVENT_KINDS,
 };
 
@@ -83,6 +85,7 @@ struct dt_event {
     int64_t read;  /* so many bytes of the run's metrics file count by now; 0: look at an earlier or later event */
     char *note;    /* owned; what the user should know of the run's metrics, a line each */
     bool interrupted;
+    bool foreign; /* of ENDED: it was cancelled by somebody else, when it had written the checkpoint that was asked for */
     struct dt_usage usage; /* of USAGE alone; its time is t */
 };
 #define DT_EVENT(k) {.kind = (k), .wait_s = NAN, .startup_s = NAN, .run_s = NAN, .billing = NAN, .nodes = NAN, .step = NAN, .value = NAN}
@@ -129,7 +132,7 @@ struct dt_cost {
 struct dt_part {
     double *x; /* owned */
     int run;
-    bool moved;        /* it wrote a checkpoint and ended for the next run's shape */
+    bool moved;        /* it wrote a checkpoint and ended for the next run's shape, or went on with fewer workers */
     double from, to;   /* steps, as first and last reported; NaN: not reported */
     double pace;       /* steady seconds a step; NaN: not known */
     double before;     /* seconds of the run before its first report; NaN */
@@ -186,6 +189,9 @@ struct dt_trial {
     size_t nparts;
     size_t moves;          /* re-allocations that were begun */
     int untended;          /* runs that ended since no tuner was there */
+    bool shrunk;     /* its run began with more workers than it has now, */
+    double t_shrunk; /* since then */
+    bool shedding; /* set by the shell once these were told to end; not journaled, telling again is safe */
     struct dt_role_usages usage; /* what its roles use; empty where the monitor is off */
 };
 
@@ -266,6 +272,8 @@ enum dt_action_kind {
     DT_ACTION_REALLOCATE, /* trial, x, why */
     DT_ACTION_CHECKPOINT, /* trial: its run is to be asked for one */
     DT_ACTION_KEEP,       /* trial, why */
+    DT_ACTION_SHRINK,     /* trial, x, why */
+    DT_ACTION_SHED,       /* trial: its surplus workers are to be ended */
     DT_ACTION_STOP,   /* why */
     DT_ACTION_FINISH,
 };
@@ -285,6 +293,10 @@ bool dt_study_is_population(const struct dt_study *s);
 int dt_study_gives_way(const struct dt_study *s, int *parent, char **why);
 /* Fills in the CREATE action for a place that is to go on from another trial. False: there is none. */
 bool dt_study_create_child(const struct dt_study *s, struct dt_action *a);
+/* The same for the place of one that failed, from one of the best that run now. */
+bool dt_study_replace_failed(const struct dt_study *s, double now, struct dt_action *a);
+/* Whether another may go on in the place of this one. */
+bool dt_study_has_place(const struct dt_study *s, const struct dt_trial *t);
 /* What makes it impossible; NULL: nothing. Caller frees. */
 char *dt_study_no_population(const struct dt_study *s);
 /* How many trials began by themselves. */
@@ -303,11 +315,13 @@ char *dt_trial_changes(const struct dt_study *s, const struct dt_trial *t);
 /* A running trial that should go on elsewhere, where (s->space->n values, caller frees) and why (caller frees);
  * 0: none. */
 int dt_study_reallocate(const struct dt_study *s, double now, double **x, char **why);
+/* Whether it gets to x by ending its last workers, in place; then x has the layout that it is in. */
+bool dt_study_shrinks(const struct dt_study *s, const struct dt_trial *t, double *x);
 /* What there is to do for re-allocations under way. */
 bool dt_study_move(const struct dt_study *s, double now, struct dt_action *a);
 /* When that is to be asked again at the latest; INFINITY where nothing is waited for. */
 double dt_study_move_due(const struct dt_study *s);
-/* Takes REALLOCATING, CHECKPOINTED and KEPT into the state. */
+/* Takes REALLOCATING, SHRINKING, CHECKPOINTED and KEPT into the state. */
 int dt_study_apply_move(struct dt_study *s, struct dt_trial *t, const struct dt_event *ev, struct dt_error *e);
 /* What the end of a run that was asked for a checkpoint means. */
 enum dt_move_end {
@@ -335,11 +349,20 @@ double dt_trial_time(const struct dt_study *s, const struct dt_trial *t);
  * configuration that its trial is known for. */
 bool dt_trial_observe_part(const struct dt_study *s, const struct dt_trial *t, const struct dt_part *p,
                            struct dt_observation *o);
+/* Whether a part did so much of its trial's work that its speed may decide what is recommended. */
+bool dt_part_is_enough(const struct dt_study *s, const struct dt_trial *t, const struct dt_part *p);
+/* Whether a trial is, or ended, in this configuration. */
+bool dt_study_tried_whole(const struct dt_study *s, const double *x);
+/* Whether a trial measures what was tried before, once more or as a whole what a part of another did: it is left where it
+ * is. */
+bool dt_trial_measures(const struct dt_study *s, const struct dt_trial *t);
 void dt_trial_free_moves(struct dt_trial *t);
 
 /* The next thing to do, from the state alone. */
 int dt_study_decide(struct dt_study *s, double now, struct dt_action *a, struct dt_error *e);
 void dt_action_free(struct dt_action *a);
+/* Whether all trials have begun that there will be, as far as can be told, and none of them will go on elsewhere. */
+bool dt_study_all_begun(const struct dt_study *s);
 
 /* What an optimizer needs to know: *obs holds all trials in order of creation, and the caller frees it. The cost is in
  * node-seconds where node-hours are limited, else in seconds; what is left of the budget is not filled in. */

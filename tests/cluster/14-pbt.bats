@@ -127,6 +127,41 @@ END
     wait_for 60 reported 2 1
 }
 
+@test "the place of a member that failed goes on from the checkpoint of the best" {
+    cat >train.sh <<'END'
+#!/bin/bash
+#SBATCH -n 1 --mem-per-cpu=10M -t 5
+model=$DT_CHECKPOINT_DIR/model step=0
+[ ! -e "$model" ] || read -r step <"$model"
+while [ "$step" -lt 4 ]; do
+    step=$((step + 1))
+    echo "$step" >"$model.tmp" && mv "$model.tmp" "$model"
+    dt-tune metric "epoch=$step" "gain=$((${DT_PARAM_lr:-2} * step))"
+    [ "$DT_TRIAL $step" != "2 1" ] || { until [ -e fail ]; do sleep 0.05; done && exit 3; }
+    [ "$step" != 2 ] || until [ -e go ]; do sleep 0.05; done
+done
+END
+    cat >spec.json <<'END'
+{ "dt": {"workers": {"choices": [1]}, "ps": {"choices": [0]}}, "layout": "packed",
+  "hyperparameters": {"lr": {"choices": [1, 2], "default": 2}}, "objective": {"metric": "gain", "goal": "maximize"},
+  "search": {"algorithm": "grid", "parallel": 2, "max_configs": 3, "early_stop": {"rule": "pbt", "interval": 10}} }
+END
+    id=$(sbatch --parsable --dt-tune=spec.json train.sh)
+    dir=$PWD/dt-tune-$id
+    wait_for 60 reported 1 2
+    wait_for 60 reported 2 1
+    touch fail
+    wait_for 60 event created '"parent":1,"instead":2'
+    wait_for 60 reported 3 3
+    touch go
+    wait_for 60 job_ended "$id"
+    cat "slurm-$id.out"
+    [ "$(job_state "$id")" = COMPLETED ]
+    grep -q '^ *2 .*  failed: exit code 3$' "slurm-$id.out"
+    grep -q '^ *3 .* (goes on from trial 1[,)]' "slurm-$id.out"
+    [ "$(head -1 "$dir/trials/0003/metrics.jsonl" | grep -c '"epoch":3')" = 1 ]
+}
+
 @test "a parent without a checkpoint: the new member begins from nothing, and the report says so" {
     two_members
     touch ahead

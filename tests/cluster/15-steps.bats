@@ -311,6 +311,120 @@ END
     [ "$(grep -c '"event":"submitted"' "$dir/journal.jsonl")" = 2 ]
 }
 
+@test "nodes that no trial will use any more go back to Slurm, and the last trials go on" {
+    cat >train.sh <<'END'
+#!/bin/bash
+srun bash -c 'echo "$DT_TRIAL" >>seen; until [ -e released-$DT_TRIAL ]; do sleep 0.05; done'
+[ "$DT_TRIAL" = 2 ] || exit 0
+srun bash -c 'echo $SLURMD_NODENAME >>after; until [ -e over ]; do sleep 0.05; done; dt-tune metric loss=1'
+END
+    spec 2 0 2
+    start -N 4 --ntasks-per-node=2 --mem=400M
+    wait_for 30 seen 4
+    wait_for 20 event released
+    grep -qx 'gave back 2 nodes, which no trial will use any more: h3,h4' "slurm-$job.out"
+    [[ $(scontrol show job "$job") == *"NumNodes=2 NumCPUs=4"* ]]
+    srun -w h3,h4 -N 2 --exclusive --immediate=20 true # they are there for others
+    touch released-2 # steps begin in what is left
+    wait_for 20 test -s after
+    [ "$(sort -u after)" = h2 ]
+    touch released-1
+    wait_for 20 event ended
+    [ "$(grep -c '"event":"released"' "$dir/journal.jsonl")" = 1 ] # the tuner itself is on the first
+    touch over
+    ended
+    [ "$(values nodes)" = "1 1" ]
+    [ "$(values billing)" = "2 2" ]
+    [ "$(values cause)" = "no metric ok" ]
+}
+
+@test "an allocation that is somebody else's keeps its nodes" {
+    printf '#!/bin/bash\ndt-sbatch --here --dt-tune=spec.json train.sh\n' >here.sh
+    spec 1 0 1
+    alloc=$(sbatch --parsable -N 2 --ntasks-per-node=2 --mem=400M here.sh)
+    wait_for 30 seen 1
+    [[ $(scontrol show job "$alloc") == *"NumNodes=2 NumCPUs=4"* ]]
+    touch released
+    wait_for 60 job_ended "$alloc"
+    run -1 grep -q '"event":"released"' dt-tune-*/journal.jsonl
+}
+
+@test "the processes of mpiexec are on the trial's nodes, within its share" {
+    command -v mpicc.mpich >/dev/null || skip "MPICH is not installed"
+    cat >mpi.c <<'END'
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+/* The node as Slurm calls it is in the environment of mpiexec's own process there, its parent. */
+static void node_of(char *name)
+{
+    char path[64], env[65536], *at;
+    snprintf(path, sizeof(path), "/proc/%d/environ", (int)getppid());
+    FILE *f = fopen(path, "r");
+    size_t n = f ? fread(env, 1, sizeof(env) - 1, f) : 0;
+    env[n] = 0;
+    for (at = env; at < env + n; at += strlen(at) + 1)
+        sscanf(at, "SLURMD_NODENAME=%63s", name);
+    if (f)
+        fclose(f);
+}
+static void cpus_of(char *list)
+{
+    char line[256];
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof(line), f))
+        sscanf(line, "Cpus_allowed_list: %63s", list);
+    if (f)
+        fclose(f);
+}
+int main(int argc, char **argv)
+{
+    int rank, size, sum;
+    char node[64] = "?", cpus[64] = "?";
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    node_of(node);
+    cpus_of(cpus);
+    printf("%s rank %d of %d sum %d cpus %s\n", node, rank, size, sum, cpus);
+    return MPI_Finalize();
+}
+END
+    mpicc.mpich -o mpi mpi.c
+    # one with the number of processes, one without; three of them on two nodes
+    cat >train.sh <<'END'
+#!/bin/bash
+env >"env-$DT_TRIAL"
+touch "begun-$DT_TRIAL"
+until [ -e begun-1 ] && [ -e begun-2 ]; do sleep 0.05; done
+if [ "$DT_TRIAL" = 1 ]; then n="-n $SLURM_NTASKS"; fi
+mpiexec.hydra $n ./mpi >"out-$DT_TRIAL" && dt-tune metric loss=1
+END
+    spec 3 0 2
+    start -N 4 --ntasks-per-node=2 --mem=400M
+    ended
+    cat "$dir"/trials/*/output.log
+    [ "$(values status)" = "ok ok" ]
+    for trial in 1 2; do
+        cat out-$trial
+        [ "$(grep -c ' of 3 sum 3 ' out-$trial)" = 3 ]
+        cut -d' ' -f1 out-$trial | sort | uniq -c | awk '{ print $2, $1 }' >nodes-$trial
+        names=$(sed -nE 's/^SLURM_JOB_NODELIST=//p' env-$trial)
+        printf '%s 2\n%s 1\n' "${names%,*}" "${names#*,}" | diff - nodes-$trial
+        # both processes of a node have both of its CPUs, the third has one
+        [ "$(nproc)" -lt 2 ] || [ "$(sort out-$trial | sed 's/.* cpus //' | xargs)" = "0-1 0-1 0" ]
+    done
+    [ -z "$(cut -d' ' -f1 nodes-1 nodes-2 | sort | uniq -d)" ]
+    # a server is nothing that it can start
+    printf '#!/bin/bash\nmpiexec.hydra ./mpi\n' >train.sh
+    spec 2 1 1
+    start -N 2 --ntasks-per-node=2 --mem=400M
+    wait_for 60 job_ended "$job"
+    grep -q 'a trial with servers cannot be started by mpiexec' "$dir/trials/0001/output.log"
+}
+
 @test "a training with parameter servers" {
     export PYTHON=${PYTHON-/usr/bin/python3}
     "$PYTHON" -c 'import importlib.util as u, sys

@@ -28,7 +28,7 @@ teardown() {
 # script is standard input.
 start() {
     cat >spec.json <<END
-{"dt": {"ps": [1], "workers": [2]}, "monitor": $1, "search": {"max_configs": 1, "repeats": 0}}
+{"dt": {"ps": [1], "workers": [2]}, "layout": "${layout:-auto}", "monitor": $1, "search": {"max_configs": 1, "repeats": 0}}
 END
     { printf '#!/bin/bash\n#SBATCH --ntasks=3 --mem-per-cpu=200M --job-name=t\n' && cat; } >train.sh
     job=$(sbatch --parsable --dt-tune=spec.json "${@:2}" train.sh)
@@ -156,6 +156,61 @@ END
     [ ! -e "$dir/trials/0001/usage" ]
     run -1 grep -q '"event":"usage"' "$dir/journal.jsonl"
     run -1 grep -q "what a role's tasks used" "slurm-$job.out"
+}
+
+# A server that is busy, and says for how much of its time, and workers that hold memory.
+program() {
+    cat >program.py <<'END'
+import os, time
+begun = time.monotonic()
+held = bytearray(100 << 20) if os.environ.get("DT_ROLE") != "ps" else None
+while not os.path.exists("released"):
+    if held:
+        time.sleep(0.1)
+    else:
+        sum(range(100000))
+        with open("share.part", "w") as f: # of one CPU, that it really got
+            f.write(str(time.process_time() / (time.monotonic() - begun)))
+        os.rename("share.part", "share")
+END
+}
+
+gathered() {
+    program
+    layout=het start '{"source": "slurm", "period_s": 1}' <<<'srun /usr/bin/python3 program.py'
+    wait_for 120 usage ps 'samples >= 1'
+    wait_for 60 usage worker 'samples >= 1'
+    usage ps "abs(mean('cpu') - $(cat share)) < 0.15 and mean('mem') < 0.3"
+    usage worker "mean('cpu') < 0.2 and 0.5 < mean('mem') < 0.65"
+    [ ! -e "$dir/trials/0001/usage" ]
+    [ "$(pgrep -fc "^[^ ]*dt-launch --task [a-z]+ .*$dir/trials/0001")" = 3 ] # no sampler
+    finished
+}
+
+sampled() {
+    program
+    start '{"source": "agent", "period_s": 0.5}' <<<'srun /usr/bin/python3 program.py'
+    wait_for 120 usage ps 'samples >= 20'
+    usage ps "abs(mean('cpu') - $(cat share)) < 0.15 and mean('mem') < 0.3"
+    usage worker "mean('cpu') < 0.2 and 0.5 < mean('mem') < 0.65"
+    finished
+}
+
+# Nothing is started by srun or dt-launch, so there is no sampler; the work is the batch step's.
+alone() {
+    cat >spec.json <<END
+{"dt": {"ps": [0], "workers": [1]}, "monitor": {"period_s": 1}, "search": {"max_configs": 1, "repeats": 0}}
+END
+    printf '#!/bin/bash\n#SBATCH -n 1 --mem-per-cpu=200M\nDT_ROLE=ps /usr/bin/python3 program.py\n' >train.sh
+    program
+    job=$(sbatch --parsable --dt-tune=spec.json train.sh)
+    dir=$PWD/dt-tune-$job
+    wait_for 180 usage worker "mean('cpu') > 0.1"
+    finished
+}
+
+@test "what Slurm gathers of the steps says the same, also where no sampler can run" {
+    at_once gathered sampled alone
 }
 
 @test "GPUs are seen by NVML, where it is" {

@@ -110,7 +110,7 @@ assert p["config"]["ps"] == 1 and p["reallocated"] and p["pace_s"] > 0 and p["va
 # checkpoint is its argument.
 program() {
     cat >program.py <<'END'
-import json, os, signal, sys, time
+import json, os, signal, subprocess, sys, time
 asked = []
 signal.signal(signal.SIGUSR1, lambda *_: asked.append(1))
 what, server = sys.argv[1], os.environ["DT_ROLE"] == "ps"
@@ -139,6 +139,11 @@ def answer():
         sys.exit(143)
     if what == "stays":
         save(str(step))
+    if what == "cancelled": # as a user might, at that very moment
+        save(str(step))
+        if first:
+            subprocess.run(["scancel", os.environ["SLURM_JOB_ID"]])
+        time.sleep(100)
     if what == "lies":
         save("nonsense")
         sys.exit(143)
@@ -247,6 +252,14 @@ lies() {
     has 'the checkpoint is corrupt'
 }
 
+cancelled() {
+    program cancelled
+    wait_for 120 job_ended "$job"
+    cat "slurm-$job.out"
+    has '^ +1 .* ps=1 workers=2 .*ended: cancelled'
+    [ "$(events reallocating)" = 1 ] && [ "$(events submitted)" = 1 ]
+}
+
 quits() {
     program quits
     wait_for 120 has 'run 1 ended without a checkpoint: it is repeated as it was; nothing is re-allocated any more'
@@ -272,7 +285,7 @@ dies() {
 }
 
 @test "a checkpoint that comes late, a corrupt one, and programs that end without one" {
-    at_once late lies
+    at_once late lies cancelled
     at_once quits dies
 }
 
@@ -340,6 +353,57 @@ END
 
 @test "a busy role moves to nodes of another kind, and kinds of nodes are searched" {
     at_once moves searches
+}
+
+# goes_on_with_fewer PS LAYOUT TRIAL NODES: a training whose four workers are idle, each on a node of its own. It is the
+# job as submitted, or the trial after that, which is soon over then.
+goes_on_with_fewer() {
+    cat >spec.json <<END
+{"dt": {"ps": [$1], "workers": [2, 4]}, "layout": "$2", "monitor": {"period_s": 0.5},
+ "reallocate": {"rule": "thresholds", $low, "in_place": true},
+ "search": {"algorithm": "random", "max_configs": $3, "repeats": 0}}
+END
+    cat >idle.py <<'END'
+import os, sys, time
+trial, step = sys.argv[1], 0
+while os.environ["DT_TRIAL"] == trial and (os.environ["DT_ROLE"] == "ps" or not os.path.exists("released")):
+    time.sleep(0.3)
+    step += 1
+    if os.environ["DT_ROLE"] + os.environ["DT_ROLE_RANK"] == "worker0":
+        with open(os.environ["DT_METRICS_FILE"], "a") as f:
+            f.write('{"step": %d, "time": %f}\n' % (step, time.time()))
+END
+    printf '#!/bin/bash\n#SBATCH -n %s --ntasks-per-node=1 --mem-per-cpu=100M --job-name=t -t 20\nsrun /usr/bin/python3 idle.py %s\n' \
+        "$((3 * $3 + 1))" "$3" >train.sh
+    job=$(sbatch --parsable --dt-tune=spec.json train.sh)
+    dir=$PWD/dt-tune-$job
+    wait_for 120 has "$3 re-allocation in place: .*workers=4.* -> .*workers=2.*: .*workers idle"
+    wait_for 60 grep -q "\"event\":\"allocated\",\"trial\":$3.*\"nodes\":$4" "$dir/journal.jsonl"
+    [ "$(ls "$dir/trials/000$3/left-1")" = $'worker-2\nworker-3' ]
+    lines=$(wc -l <"$dir/trials/000$3/metrics.jsonl")
+    more_lines() { [ "$(wc -l <"$dir/trials/000$3/metrics.jsonl")" -gt $((lines + 3)) ]; }
+    wait_for 20 more_lines "$@" # the others go on
+    touch released
+    finished 60
+    [ "$(events submitted)" = "$3" ] && [ "$(events ended)" = "$3" ]
+    dt-tune report "$dir" --format json | /usr/bin/python3 -c '
+import json, sys
+t = json.load(sys.stdin)["trials"][-1]
+assert t["status"] == "ok" and t["runs"] == 1 and t["config"]["workers"] == 2, t
+assert t["parts"][0]["config"]["workers"] == 4 and t["parts"][0]["pace_s"] > 0, t'
+}
+
+plain() {
+    goes_on_with_fewer 0 packed 1 2
+}
+
+components() {
+    goes_on_with_fewer 1 het 2 3
+}
+
+@test "where the program can do without its last workers it goes on in place, and their nodes go back" {
+    at_once components
+    at_once plain
 }
 
 @test "a tuner that is killed while it waits finds what came of it" {

@@ -234,6 +234,44 @@ static void test_share(void **state)
     free(worker);
 }
 
+/* mpiexec has one process on each node, which is to have all of the trial's share there. */
+static void test_hydra_in_a_share(void **state)
+{
+    char *env[] = {STEPS(SHARE("worker", 3, 2, 1, "\"mem_per_cpu\":50,\"on\":{\"h1\":2,\"h2\":1}")),
+                   "SLURM_JOB_ID=5", "SLURM_JOB_NODELIST=h1,h2", "SLURM_JOB_CPUS_PER_NODE=4,2", NULL};
+    struct dt_launch_plan *p = dt_launch_plan_read(env, NULL);
+    struct dt_strv words = DT_STRV_INIT, out = DT_STRV_INIT;
+    struct dt_shim s;
+    (void)state;
+    dt_strv_split(&words, "/x/srun --nodelist h1,h2 -N 2 -n 2 --input none /b/hydra_pmi_proxy -x", " ");
+    dt_shim_parse((int)words.n, words.v, NULL, 0, 2, &s);
+    assert_true(s.hydra && s.kind == DT_SHIM_REAL);
+    assert_string_equal(s.nodelist, "h1,h2");
+    dt_hydra_argv(p, 3, "srun", &s, "/dt-launch", words.v + s.program, &out);
+    char *text = dt_strv_join(&out, "|");
+    assert_string_equal(text,
+                        "srun|--job-name=t.dt-5-7-1.mpi|--ntasks=3|--cpus-per-task=2|"
+                        "--distribution=arbitrary|--exact|--mem-per-cpu=50M|--gpus-per-task=1|"
+                        "--gpu-bind=none|--kill-on-bad-exit=1|--wait=0|--input=none|/dt-launch|"
+                        "--hydra|/b/hydra_pmi_proxy|-x");
+    free(text);
+    dt_strv_free(&out);
+    dt_strv_free(&words);
+    dt_shim_free(&s);
+    dt_launch_plan_free(p);
+}
+
+static void test_masks(void **state)
+{
+    cpu_set_t set;
+    (void)state;
+    assert_int_equal(dt_masks_union("0x3,0x8", &set, sizeof(set)), 3);
+    assert_true(CPU_ISSET(0, &set) && CPU_ISSET(1, &set) && CPU_ISSET(3, &set));
+    assert_int_equal(dt_masks_union("0xF00000000000000000,0x1", &set, sizeof(set)), 5);
+    assert_true(CPU_ISSET(68, &set) && CPU_ISSET(71, &set) && CPU_ISSET(0, &set));
+    assert_int_equal(dt_masks_union("", &set, sizeof(set)), 0);
+}
+
 static void test_step_environ(void **state)
 {
     char *env[] = {"SLURM_NTASKS=4",
@@ -490,6 +528,8 @@ int main(void)
         cmocka_unit_test(test_share),
         cmocka_unit_test(test_step_environ),
         cmocka_unit_test(test_task_env),
+        cmocka_unit_test(test_hydra_in_a_share),
+        cmocka_unit_test(test_masks),
         cmocka_unit_test(test_shim),
         cmocka_unit_test(test_colon_is_dt_launchs_own_argument),
         cmocka_unit_test(test_ports),

@@ -627,11 +627,75 @@ static void the_journal_grows_with_the_logarithm_of_time(void **state)
     assert_in_range(restless, 200, 800);
 }
 
+/* ---- what Slurm gathers ---- */
+
+static struct dt_step_stat stat_of(const char *line)
+{
+    struct dt_step_stat s = {0};
+    if (!dt_step_stat_parse(line, &s))
+        fail_msg("no step: %s", line);
+    return s;
+}
+
+static void lines_of_sstat_are_read(void **state)
+{
+    static const char *const none[] = {"", "JobID|NTasks", "7.0||cpu=00:00:01|||", "7.0|0||||",
+                                       "|2||||"};
+    struct dt_step_stat s =
+        stat_of("7.batch|2|cpu=1-02:03:04,energy=0,fs/disk=1000,ic/ofed=5,mem=10M,pages=0,vmem=9K|"
+                "cpu=00:00:07,fs/disk=600,mem=1536K|fs/disk=24,ic/ofed=7|fs/disk=20");
+    (void)state;
+    assert_string_equal(s.step, "7.batch");
+    assert_true(s.tasks == 2 && s.all.cpu_s == 93784 && s.all.mem == 10 << 20);
+    assert_true(s.all.io == 1024 && s.all.net == 12);
+    assert_true(s.most.cpu_s == 7 && s.most.mem == 1536 * 1024 && s.most.io == 620);
+    assert_true(isnan(s.most.net));
+    free(s.step);
+    s = stat_of("7.1|1|cpu=01:02.500,mem=2048|x|y|z"); /* as some versions write it */
+    assert_true(s.all.cpu_s == 62.5 && s.all.mem == 2048 && isnan(s.all.io));
+    assert_true(isnan(s.most.cpu_s) && isnan(s.most.mem));
+    free(s.step);
+    for (size_t i = 0; i < COUNT(none); i++)
+        assert_false(dt_step_stat_parse(none[i], &s));
+}
+
+static void levels_are_between_two_answers(void **state)
+{
+    struct dt_task_limits limits = {.cpus = 2, .mem = 100 << 20};
+    double mean[DT_RESOURCES], max[DT_RESOURCES];
+    struct dt_step_stat a = stat_of("7.0|2|cpu=00:00:10,fs/disk=0,mem=80M|cpu=00:00:06,mem=50M||"),
+                        b = stat_of("7.0|2|cpu=00:01:10,fs/disk=6000,mem=120M|"
+                                    "cpu=00:00:51,mem=90M|fs/disk=0|");
+    (void)state;
+    dt_step_levels(&a, &b, 30, &limits, mean, max);
+    assert_true(mean[DT_RESOURCE_CPU] == 0.5 && max[DT_RESOURCE_CPU] == 0.75);
+    assert_true(fabs(mean[DT_RESOURCE_MEM] - 0.6) < 1e-9 && fabs(max[DT_RESOURCE_MEM] - 0.9) < 1e-9);
+    assert_true(mean[DT_RESOURCE_DISK] == 100 && max[DT_RESOURCE_DISK] == 100);
+    assert_true(isnan(mean[DT_RESOURCE_NET]) && isnan(max[DT_RESOURCE_GPU]));
+    dt_step_levels(&b, &a, 30, &limits, mean, max); /* counters that went back */
+    assert_true(isnan(mean[DT_RESOURCE_CPU]) && isnan(max[DT_RESOURCE_CPU]));
+    free(a.step);
+    free(b.step);
+}
+
+static void many_tasks_at_once_count_as_many(void **state)
+{
+    struct dt_gather *g = dt_gather_new(10, 1000);
+    double mean[] = {0.5, NAN, NAN, NAN, NAN}, max[] = {0.9, NAN, NAN, NAN, NAN};
+    char *text = NULL;
+    (void)state;
+    assert_true(dt_gather_take(g, "ps", 1005, 1005, mean, max, 3));
+    say(g, "ps", 1006, 0.1);
+    assert_string_equal(told(g, 1020, true, &text), "ps 1010#1 0.4/0.9");
+    free(text);
+    dt_gather_free(g);
+}
+
 /* ---- the feed of a trial ---- */
 
 static struct dt_usage_feed *feed_of(const struct dt_study *s)
 {
-    return dt_usage_feed_new(root, 1000, dt_study_trial(s, 1));
+    return dt_usage_feed_new(root, 1000, dt_study_trial(s, 1), NULL, false);
 }
 
 static void line_to(const char *name, int period, double level)
@@ -794,6 +858,9 @@ static void spec_sets_the_period_or_switches_it_off(void **state)
         {"false", "0"},
         {"{\"period_s\": 0.5}", "0.5"},
         {"{\"period\": 1}", "S.json:1: monitor.period: unknown key; did you mean \"period_s\"?"},
+        {"{\"source\": \"slurm\"}", "10"},
+        {"{\"source\": \"sacct\"}",
+         "S.json:1: monitor.source: \"sacct\" is not a source; there are auto, agent and slurm"},
         {"30", "S.json:1: monitor: false or an object like {\"period_s\": 10} is needed here, this "
                "is a number"},
         {"{\"period_s\": \"10\"}",
@@ -835,6 +902,9 @@ int main(void)
         cmocka_unit_test(odd_lines_are_passed_over),
         cmocka_unit_test(what_stays_the_same_is_told_less_and_less),
         cmocka_unit_test(the_journal_grows_with_the_logarithm_of_time),
+        cmocka_unit_test(lines_of_sstat_are_read),
+        cmocka_unit_test(levels_are_between_two_answers),
+        cmocka_unit_test(many_tasks_at_once_count_as_many),
         cmocka_unit_test_setup_teardown(a_restarted_tuner_counts_nothing_twice, begin_in_root,
                                         end_in_root),
         cmocka_unit_test_setup_teardown(a_flood_of_lines_is_read_in_bounded_time, begin_in_root,

@@ -164,6 +164,31 @@ static void only_who_runs_is_gone_on_from(void **state)
     assert_int_equal(gives_way(&rule, two, 1, true, NULL), -1);
 }
 
+static int successor(const struct dt_pruner *p, const char *const *texts, bool maximize)
+{
+    struct members m = members(texts);
+    gsl_rng *rng = dt_rng_new(1);
+    int one = dt_population_successor(p, m.v, m.n, 5, maximize, rng);
+    gsl_rng_free(rng);
+    for (size_t i = 0; i < m.n; i++)
+        free((double *)m.v[i].curve.step);
+    return one;
+}
+
+static void a_successor_goes_on_from_the_best_that_runs(void **state)
+{
+    static const char *const four[] = {"10:3@2", "over 10:1@1", "5:2@1 9:7@8", "10:nan@1", "begin=2",
+                                       NULL};
+    static const char *const none[] = {"over 10:1@1", "10:nan@1", "begin=2", NULL};
+    struct dt_pruner last = rule;
+    (void)state;
+    assert_int_equal(successor(&rule, four, false), 2); /* by what it had come to at that time */
+    assert_int_equal(successor(&rule, four, true), 0);
+    assert_int_equal(successor(&rule, none, false), -1);
+    last.max_step = 9;
+    assert_int_equal(successor(&last, four, true), -1);
+}
+
 static void no_number_is_worst_and_equals_stay(void **state)
 {
     static const char *const nan_value[] = {"10:nan@2", "10:1@1", NULL};
@@ -490,7 +515,7 @@ static void the_study_ends_when_all_members_are_over(void **state)
     for (int i = 1; i <= 4; i++)
         reports(&f, &j, i, 10, 1);
     for (int i = 1; i <= 3; i++)
-        ends(&f, &j, i, i == 2 ? DT_CAUSE_EXIT : DT_CAUSE_OK);
+        ends(&f, &j, i, i == 2 ? DT_CAUSE_CANCELLED : DT_CAUSE_OK);
     assert_int_equal(f.s->n, 4); /* who is over is not replaced, nor measured again */
     reports(&f, &j, 4, 20, 9);
     assert_null(trial(&f, 4)->pruned); /* nobody else runs */
@@ -498,6 +523,57 @@ static void the_study_ends_when_all_members_are_over(void **state)
     ends(&f, &j, 4, DT_CAUSE_OK);
     assert_string_equal(f.s->stop_reason, "population: all 4 members are over");
     assert_int_equal(dt_study_best(f.s)->id, 1);
+    history_free(&j);
+    done(&f);
+}
+
+static void the_place_of_a_failed_one_goes_on_from_the_best(void **state)
+{
+    struct fixture f = study(SPEC);
+    struct history j = {DT_STRV_INIT, DT_STRV_INIT};
+    (void)state;
+    go(&f, &j);
+    ends(&f, &j, 4, DT_CAUSE_EXIT);
+    assert_int_equal(f.s->n, 4); /* nobody has reported anything yet */
+    for (int i = 1; i <= 3; i++)
+        reports(&f, &j, i, 5, i == 2 ? 1 : 2);
+    assert_int_equal(f.s->n, 5);
+    const struct dt_trial *child = trial(&f, 5);
+    assert_true(child->parent == 1 && child->instead == 4 && child->from == 5);
+    assert_string_equal(child->why, "pbt: goes on from trial 1 in the place of trial 4, which failed");
+    ends(&f, &j, 3, DT_CAUSE_OK);
+    for (int id = 5; id <= 7; id++) { /* three times in a row, from the best by now */
+        ends(&f, &j, id, DT_CAUSE_EXIT);
+        assert_int_equal(f.s->n, id < 7 ? id + 1 : 7);
+    }
+    assert_true(trial(&f, 7)->parent == 2 && trial(&f, 7)->instead == 6);
+    for (int i = 1; i <= 2; i++)
+        ends(&f, &j, i, DT_CAUSE_OK);
+    assert_string_equal(f.s->stop_reason, "population: all 4 members are over");
+    history_free(&j);
+    done(&f);
+}
+
+/* In layout steps, where no trial took as little time as is left. */
+static void members_that_are_too_late_end_the_study(void **state)
+{
+    struct fixture f = study(SPEC);
+    struct history j = {DT_STRV_INIT, DT_STRV_INIT};
+    (void)state;
+    f.s->closes = 5000;
+    for (int i = 1; i <= 4; i++) {
+        struct dt_event ev = event(DT_EVENT_CREATED, i);
+        ev.config = dt_json_parse("{\"workers\": 1, \"lr\": 0.5}", "c", NULL);
+        note(&f, &j, ev);
+        ev = event(DT_EVENT_DEFERRED, i);
+        ev.text = dt_xstrdup("too little time is left");
+        ev.until = 5060;
+        note(&f, &j, ev);
+    }
+    char *next = decision(&f);
+    assert_string_equal(next, "stop 0 parent 0 instead 0 -: time: too little of the allocation's is "
+                              "left for another trial");
+    free(next);
     history_free(&j);
     done(&f);
 }
@@ -709,6 +785,7 @@ int main(void)
         cmocka_unit_test(first_and_last_step_are_kept_to),
         cmocka_unit_test(new_hyperparameters_get_half_an_interval),
         cmocka_unit_test(only_who_runs_is_gone_on_from),
+        cmocka_unit_test(a_successor_goes_on_from_the_best_that_runs),
         cmocka_unit_test(no_number_is_worst_and_equals_stay),
         cmocka_unit_test(numbers_go_up_or_down_a_fifth),
         cmocka_unit_test(of_listed_values_a_neighbour_is_taken),
@@ -716,6 +793,8 @@ int main(void)
         cmocka_unit_test(a_place_goes_on_from_the_best),
         cmocka_unit_test(members_begin_with_what_the_search_suggests),
         cmocka_unit_test(the_study_ends_when_all_members_are_over),
+        cmocka_unit_test(the_place_of_a_failed_one_goes_on_from_the_best),
+        cmocka_unit_test(members_that_are_too_late_end_the_study),
         cmocka_unit_test(any_other_study_has_no_schedule),
         cmocka_unit_test(at_the_maximum_nobody_gives_way),
         cmocka_unit_test(who_has_no_checkpoint_to_go_on_from_begins_anew),

@@ -594,6 +594,17 @@ static char *decide(struct fixture *f)
         ev.text = dt_xstrdup(a.why);
         text = dt_xasprintf("reallocate to %s", config);
         break;
+    case DT_ACTION_SHRINK:
+        ev.kind = DT_EVENT_SHRINKING;
+        ev.run = trial(f)->run;
+        ev.config = dt_config_to_json(f->space, a.x);
+        ev.text = dt_xstrdup(a.why);
+        text = dt_xasprintf("shrink to %s", config);
+        break;
+    case DT_ACTION_SHED:
+        trial(f)->shedding = true;
+        text = dt_xstrdup("shed");
+        break;
     case DT_ACTION_KEEP:
         ev.kind = DT_EVENT_KEPT;
         ev.text = dt_xstrdup(a.why);
@@ -735,6 +746,54 @@ static void a_trial_goes_on_in_another_shape(void **state)
     done(&f);
 }
 
+static void of_trial(struct fixture *f, enum dt_event_kind kind, int id, double run_s)
+{
+    struct dt_event ev = event(kind, id);
+    char *config = dt_xasprintf("{\"ps\": %d, \"workers\": 5, \"ps_mem\": \"1G\"}", id);
+    ev.run = 1;
+    ev.wait_s = 5;
+    ev.run_s = run_s;
+    ev.config = kind == DT_EVENT_CREATED ? dt_json_parse(config, "c", NULL) : NULL;
+    free(config);
+    apply(f, ev);
+}
+
+/* It was faster before it moved, and then as slow as all others. */
+static void a_part_that_promises_the_best_is_run_as_a_whole(void **state)
+{
+    struct fixture f = asked("");
+    struct dt_action a;
+    (void)state;
+    f.s->stopping.max_configs = 5;
+    ended(&f, DT_CAUSE_EXIT, 143, 104);
+    expect(&f, "submit");
+    runs(&f, 110, 200, 3);
+    ended(&f, DT_CAUSE_OK, 0, 300);
+    assert_true(trial(&f)->status == DT_STATUS_OK && trial(&f)->value > 500);
+    for (int id = 2; id <= 4; id++) {
+        of_trial(&f, DT_EVENT_CREATED, id, NAN);
+        of_trial(&f, DT_EVENT_SUBMITTED, id, NAN);
+        of_trial(&f, DT_EVENT_STARTED, id, NAN);
+        of_trial(&f, DT_EVENT_ENDED, id, 300);
+    }
+    assert_int_equal(dt_study_decide(f.s, f.now, &a, NULL), 0);
+    assert_int_equal(a.kind, DT_ACTION_CREATE);
+    assert_true(dt_config_equal(a.x, trial(&f)->parts[0].x, f.space->n) && a.again == 0);
+    assert_string_equal(a.why, "measured as a whole: run 1 of trial 1 was the fastest");
+    dt_action_free(&a);
+    f.s->repeats = 0;
+    assert_int_equal(dt_study_decide(f.s, f.now, &a, NULL), 0);
+    assert_true(!a.why || !strstr(a.why, "as a whole"));
+    dt_action_free(&a);
+    f.s->repeats = 8;
+    struct dt_event ev = event(DT_EVENT_CREATED, 5);
+    ev.config = dt_config_to_json(f.space, trial(&f)->parts[0].x);
+    apply(&f, ev);
+    assert_true(dt_trial_measures(f.s, &f.s->trials[4])); /* so it stays what it is */
+    assert_false(dt_trial_measures(f.s, &f.s->trials[3]));
+    done(&f);
+}
+
 static void a_checkpoint_without_an_end_is_ended(void **state)
 {
     struct fixture f = asked("");
@@ -745,6 +804,65 @@ static void a_checkpoint_without_an_end_is_ended(void **state)
     assert_int_equal(trial(&f)->run, 2);
     assert_true(trial(&f)->x[0] == 3);
     same_after_replay(&f, "");
+    done(&f);
+}
+
+static void what_somebody_else_cancels_is_not_ours(void **state)
+{
+    struct fixture f = asked("");
+    (void)state;
+    apply(&f, event(DT_EVENT_CHECKPOINTED, 1));
+    struct dt_event ev = event(DT_EVENT_ENDED, 1);
+    ev.cause = DT_CAUSE_CANCELLED;
+    ev.foreign = true;
+    ev.run_s = 110;
+    apply(&f, ev);
+    assert_int_equal(trial(&f)->state, DT_TRIAL_ENDED);
+    assert_int_equal(trial(&f)->cause, DT_CAUSE_CANCELLED);
+    assert_true(trial(&f)->run == 1 && trial(&f)->nparts == 0 && !trial(&f)->move.x);
+    same_after_replay(&f, "");
+    done(&f);
+}
+
+#define IN_PLACE                                                                                     \
+    "\"reallocate\": {\"rule\": \"thresholds\", \"cooldown_s\": 100, \"in_place\": true}"
+
+/* Idle workers are more than are of use, and the run goes on without its last ones. */
+static void a_run_goes_on_with_fewer_workers(void **state)
+{
+    struct fixture f = study(IN_PLACE);
+    (void)state;
+    expect(&f, "create");
+    f.s->trials[0].x[1] = 4;
+    expect(&f, "submit");
+    runs(&f, 10, 100, 1);
+    for (int i = 0; i < 10; i++) {
+        usage(&f, "ps", 0.1);
+        usage(&f, "worker", 0.1);
+    }
+    expect(&f, "shrink to ps=1 workers=2 ps_mem=1G");
+    const struct dt_trial *t = trial(&f);
+    assert_true(t->state == DT_TRIAL_STARTED && t->run == 1 && t->x[1] == 2 && t->moves == 1);
+    assert_true(t->nparts == 1 && t->parts[0].moved && t->parts[0].x[1] == 4);
+    assert_true(fabs(t->parts[0].pace - 1) < 1e-9 && t->parts[0].to == 100);
+    expect(&f, "shed");
+    expect(&f, "wait");
+    /* nodes are counted as long as they were there */
+    struct dt_event ev = event(DT_EVENT_ALLOCATED, 1);
+    double since = f.now - t->t_started;
+    ev.nodes = 1;
+    apply(&f, ev);
+    assert_true(fabs(dt_study_cost(f.s).node_s - since) < 1e-9);
+    for (double step = 110; step <= 200; step += 10) {
+        f.now += 12;
+        metric(&f, "step", step);
+    }
+    f.now += 2;
+    ended(&f, DT_CAUSE_OK, 0, f.now - t->t_started);
+    assert_int_equal(t->status, DT_STATUS_OK);
+    assert_true(fabs(t->value - (5 + 190 * 1.2 + 2)) < 1e-6); /* by its speed with two workers */
+    assert_true(fabs(dt_trial_worth(f.s, t, &t->parts[0]) - (5 + 190 * 1 + 2)) < 1e-6);
+    assert_true(fabs(dt_study_cost(f.s).node_s - (since + t->run_s)) < 1e-6);
     done(&f);
 }
 
@@ -1092,7 +1210,10 @@ int main(void)
         cmocka_unit_test(saving_goes_to_the_least_that_keeps_the_speed),
         cmocka_unit_test(a_role_moves_to_nodes_with_more),
         cmocka_unit_test(a_trial_goes_on_in_another_shape),
+        cmocka_unit_test(a_part_that_promises_the_best_is_run_as_a_whole),
         cmocka_unit_test(a_checkpoint_without_an_end_is_ended),
+        cmocka_unit_test(what_somebody_else_cancels_is_not_ours),
+        cmocka_unit_test(a_run_goes_on_with_fewer_workers),
         cmocka_unit_test(who_does_not_hear_goes_on),
         cmocka_unit_test(who_is_late_is_heard),
         cmocka_unit_test(what_ends_without_a_checkpoint_is_repeated),

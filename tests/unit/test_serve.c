@@ -139,6 +139,8 @@ static char *step(struct fixture *f, bool act)
     case DT_ACTION_REALLOCATE:
     case DT_ACTION_CHECKPOINT:
     case DT_ACTION_KEEP:
+    case DT_ACTION_SHRINK:
+    case DT_ACTION_SHED:
     case DT_ACTION_PRUNE:
     case DT_ACTION_FINISH:
         text = dt_xstrdup("finish");

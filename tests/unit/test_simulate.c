@@ -330,6 +330,47 @@ static void only_the_highest_fidelity_is_what_was_found(void **state)
     free(t);
 }
 
+#define MOVING(rule)                                                                               \
+    "{\"dt\": {\"ps\": {\"low\": 1, \"high\": 2}, \"workers\": {\"low\": 1, \"high\": 2}}, "               \
+    "\"search\": {\"max_configs\": 1, \"repeats\": 0}, \"reallocate\": {\"rule\": \"" rule "\", \"work\": "  \
+    "10000}, \"replay\": {\"objective\": \"rate\", \"goal\": \"maximize\", \"restart_s\": 40, \"submitted\": " \
+    "{\"ps\": 1, \"workers\": 1}, \"usage\": {\"ps_cpu\": \"p\", \"worker_cpu\": \"w\", \"of\": 2}}}"
+
+/* From a server that is saturated: three samples, a checkpoint, a restart, and the rest of the work at the new rate. */
+static void trials_are_reallocated(void **state)
+{
+    static const char rows[] = "ps,workers,rate,p,w\n1,1,10,1.9,0.8\n2,1,20,1,1.2\n1,2,5,2,0.2\n2,2,1,2,1\n";
+    char *t = file_with(rows), *on = file_with(MOVING("thresholds")), *off = file_with(MOVING("none"));
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_proc_result r, again;
+    (void)state;
+    assert_int_equal(simulate((const char *[]){"--spec", on, "--table", t, "--format=json", NULL}, &r), 0);
+    assert_int_equal(simulate((const char *[]){"--spec", on, "--table", t, "--format=json", NULL}, &again), 0);
+    assert_string_equal(r.out, again.out);
+    struct json_object *o = dt_json_parse(r.out, "output", &e),
+                       *one = json_object_array_get_idx(dt_json_get(o, "studies"), 0);
+    assert_int_equal(dt_json_int(one, "reallocations", 0), 1);
+    assert_true(dt_json_num(one, "gap_pct", NAN) == 0);
+    /* 40 s, 30 s at 10 a second, 40 s, 9700 steps at 20 a second */
+    assert_true(fabs(dt_json_num(one, "virtual_time_s", 0) - (40 + 30 + 40 + 485)) < 1e-6);
+    json_object_put(o);
+    dt_proc_result_free(&r);
+    dt_proc_result_free(&again);
+    assert_int_equal(simulate((const char *[]){"--spec", off, "--table", t, "--format=json", NULL}, &r), 0);
+    o = dt_json_parse(r.out, "output", &e);
+    one = json_object_array_get_idx(dt_json_get(o, "studies"), 0);
+    assert_null(dt_json_get(one, "reallocations"));
+    assert_true(dt_json_num(one, "gap_pct", NAN) == 50);
+    json_object_put(o);
+    dt_proc_result_free(&r);
+    unlink(t);
+    unlink(on);
+    unlink(off);
+    free(t);
+    free(on);
+    free(off);
+}
+
 static int make_files(void **state)
 {
     struct dt_buf b = DT_BUF_INIT;
@@ -367,6 +408,7 @@ int main(void)
         cmocka_unit_test(suggestions_leave_out_what_is_inactive),
         cmocka_unit_test(a_past_gives_a_warm_start),
         cmocka_unit_test(only_the_highest_fidelity_is_what_was_found),
+        cmocka_unit_test(trials_are_reallocated),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, make_files, remove_files);

@@ -417,6 +417,8 @@ static const struct {
      "S.json:2: reallocate.hihg: unknown key; did you mean \"high\"?"},
     {"{\"dt\": {\"workers\": 2},\n\"reallocate\": {\"rule\": false}}",
      "S.json:2: reallocate.rule: a string is needed here, this is a boolean"},
+    {"{\"dt\": {\"workers\": 2},\n\"reallocate\": {\"in_place\": 1}}",
+     "S.json:2: reallocate.in_place: true or false is needed here, this is a number"},
     {"{\"dt\": {\"workers\": 2},\n\"reallocate\": {\"high\": 20}}",
      "S.json:2: reallocate: \"low\" must be below \"high\", both between 0 and 100 per cent"},
     {"{\"dt\": {\"workers\": 2},\n\"reallocate\": {\"low_samples\": 33}}",
@@ -513,6 +515,14 @@ static const struct {
      "S.json:2: replay.ok: an array of strings is needed here, this is a string"},
     {REPLAY("\"objective\": \"t\", \"goal\": \"up\""),
      "S.json:2: replay.goal: \"up\" is not a goal; minimize or maximize"},
+    {REPLAY("\"objective\": \"t\", \"usage\": {\"ps_cp\": \"a\"}"),
+     "S.json:2: replay.usage.ps_cp: unknown key; did you mean \"ps_cpu\"?"},
+    {REPLAY("\"objective\": \"t\", \"usage\": {\"of\": 0}"),
+     "S.json:2: replay.usage.of: what stands for 100 % must be above 0"},
+    {REPLAY("\"objective\": \"t\", \"restart_s\": -1"),
+     "S.json:2: replay.restart_s: it may not be below 0"},
+    {REPLAY("\"objective\": \"t\", \"submitted\": 1"),
+     "S.json:2: replay.submitted: an object is needed here, this is a number"},
 };
 
 static void every_mistake_has_its_place_and_cure(void **state)

@@ -119,6 +119,21 @@ static void a_share_of_a_node_counts_as_that(void **state)
     dt_books_free(&b);
 }
 
+static void a_node_that_was_given_back_takes_no_task(void **state)
+{
+    struct dt_books b = books_of((struct dt_room[]){{4, 0, 400}, {4, 0, 400}, {4, 0, 400}}, 3, 1);
+    struct dt_need none = {0, 1, 0, 0}, four = {4, 1, 0, 100}, eight = {8, 1, 0, 100};
+    (void)state;
+    expect_place(&b, none, four, 0, "h1:0+4");
+    assert_true(!dt_books_empty(&b, 0) && dt_books_empty(&b, 1));
+    dt_books_close(&b, 1);
+    assert_int_equal(dt_books_total(&b).cpus, 8);
+    assert_int_equal(dt_books_mem_per_cpu(&b), 100);
+    expect_place(&b, none, eight, 0, "none");
+    expect_place(&b, none, four, 0, "h3:0+4");
+    dt_books_free(&b);
+}
+
 /* Whatever comes and goes: nothing is given twice, all of it comes back, and all tasks have a
  * place. */
 static void the_books_are_right_at_all_times(void **state)
@@ -406,6 +421,7 @@ int main(void)
         cmocka_unit_test(what_one_node_cannot_hold_goes_to_few),
         cmocka_unit_test(memory_and_gpus_are_counted_too),
         cmocka_unit_test(a_share_of_a_node_counts_as_that),
+        cmocka_unit_test(a_node_that_was_given_back_takes_no_task),
         cmocka_unit_test(the_books_are_right_at_all_times),
         cmocka_unit_test(what_never_fits_has_its_reason),
         cmocka_unit_test(steps_get_whole_cores),

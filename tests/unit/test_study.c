@@ -87,6 +87,10 @@ static char *decision(struct dt_study *s, double now)
     case DT_ACTION_CHECKPOINT:
         text = dt_xasprintf("checkpoint %d", a.trial);
         break;
+    case DT_ACTION_SHRINK:
+    case DT_ACTION_SHED:
+        text = dt_xasprintf("shrink %d", a.trial);
+        break;
     case DT_ACTION_KEEP:
         text = dt_xasprintf("keep %d: %s", a.trial, a.why);
         break;
@@ -694,6 +698,27 @@ static void the_last_trials_are_waited_for(void **state)
     done(&f);
 }
 
+static void when_all_trials_have_begun_is_known(void **state)
+{
+    struct fixture f =
+        study("\"search\": {\"algorithm\": \"grid\", \"parallel\": 2, \"max_configs\": 2}", true);
+    (void)state;
+    assert_false(dt_study_all_begun(f.s));
+    go(&f);
+    assert_true(dt_study_all_begun(f.s));
+    ended(&f, 1, DT_CAUSE_NODE_FAILURE, 1); /* it is to run again */
+    assert_false(dt_study_all_begun(f.s));
+    go(&f);
+    assert_true(dt_study_all_begun(f.s));
+    done(&f);
+    f = study("\"search\": {\"algorithm\": \"grid\", \"max_configs\": 1}, "
+              "\"reallocate\": \"thresholds\"",
+              true);
+    go(&f);
+    assert_false(dt_study_all_begun(f.s)); /* it may go on elsewhere */
+    done(&f);
+}
+
 static void the_maximum_holds_where_nothing_was_learnt(void **state)
 {
     struct fixture f = study("\"search\": {\"algorithm\": \"grid\", \"max_configs\": 2}", true);
@@ -903,6 +928,7 @@ static void events_go_through_json_unchanged(void **state)
             ev.exit_code = 137;
             ev.signal = 9;
             ev.interrupted = cause % 2;
+            ev.foreign = cause % 3 == 1;
             struct json_object *o = dt_event_to_json(&ev);
             char *text = dt_json_text(o);
             json_object_put(o);
@@ -917,7 +943,7 @@ static void events_go_through_json_unchanged(void **state)
             assert_true(isnan(back.wait_s) && isnan(back.startup_s) && isnan(back.billing) &&
                         back.until == ev.until);
             assert_true(back.exit_code == 137 && back.signal == 9 &&
-                        back.interrupted == ev.interrupted);
+                        back.interrupted == ev.interrupted && back.foreign == ev.foreign);
             assert_string_equal(back.text, ev.text);
             assert_true(json_object_equal(back.config, ev.config));
             dt_event_free(&ev);
@@ -1080,6 +1106,7 @@ int main(void)
         cmocka_unit_test(the_front_is_what_nothing_else_beats),
         cmocka_unit_test(node_hours_are_counted_while_trials_run),
         cmocka_unit_test(the_last_trials_are_waited_for),
+        cmocka_unit_test(when_all_trials_have_begun_is_known),
         cmocka_unit_test(the_maximum_holds_where_nothing_was_learnt),
         cmocka_unit_test(failures_at_the_start_end_a_study),
         cmocka_unit_test(a_deadline_cancels_what_runs),
