@@ -17,6 +17,10 @@ libdt_a_SOURCES += \
 libdt_a_SOURCES += src/placement/placement.h src/placement/placement.c
 
 libdt_a_SOURCES += \
+	src/topology/topology.h src/topology/read.c src/topology/links.c src/topology/plan.c \
+	src/topology/budget.c src/topology/text.c src/topology/store.c
+
+libdt_a_SOURCES += \
 	src/spec/spec.h src/spec/spec_private.h src/spec/spec.c src/spec/reader.c src/spec/domain.c \
 	src/spec/metrics.c src/spec/reallocate.c src/spec/merge.c
 
@@ -70,7 +74,7 @@ libdt_a_SOURCES += \
 	src/spec/sbatch_options.c src/spec/directives.c src/spec/batch_script.c \
 	src/spec/option_reader.c
 
-LIBDT_LIBS = libdt.a $(JSON_C_LIBS) $(GSL_LIBS) $(MUPARSER_LIBS) $(CSV_LIBS) $(SLURM_LIBS) -lm
+LIBDT_LIBS = libdt.a $(JSON_C_LIBS) $(GSL_LIBS) $(MUPARSER_LIBS) $(CSV_LIBS) $(HWLOC_LIBS) $(SLURM_LIBS) -lm
 
 libdt_a_SOURCES += \
 	src/launch/launch.h src/launch/plan.c src/launch/ports.c src/launch/env.c src/launch/shim.c \
