@@ -77,5 +77,5 @@ libdt_a_SOURCES += \
 LIBDT_LIBS = libdt.a $(JSON_C_LIBS) $(GSL_LIBS) $(MUPARSER_LIBS) $(CSV_LIBS) $(HWLOC_LIBS) $(SLURM_LIBS) -lm
 
 libdt_a_SOURCES += \
-	src/launch/launch.h src/launch/plan.c src/launch/ports.c src/launch/env.c src/launch/shim.c \
+	src/launch/launch.h src/launch/plan.c src/launch/ports.c src/launch/env.c src/launch/bind.c src/launch/shim.c \
 	src/launch/steps.c src/launch/task.c src/launch/batch.c src/launch/patterns.c

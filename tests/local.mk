@@ -26,7 +26,7 @@ CLUSTER_TESTS = \
 	tests/cluster/07-expand.bats tests/cluster/08-options.bats tests/cluster/09-lifecycle.bats \
 	tests/cluster/10-metrics.bats tests/cluster/11-history.bats tests/cluster/12-serve.bats \
 	tests/cluster/13-loops.bats tests/cluster/14-pbt.bats tests/cluster/15-steps.bats \
-	tests/cluster/16-monitor.bats tests/cluster/17-reallocate.bats
+	tests/cluster/16-monitor.bats tests/cluster/17-reallocate.bats tests/cluster/18-binding.bats
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)
