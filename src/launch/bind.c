@@ -278,7 +278,7 @@ static int apply(struct json_object *bind, const struct dt_bind_step *s, struct 
         rc = -1;
     if (b.pus && rc == 0) {
         char *cpus = dt_pus_list(b.pus);
-        dt_launch_setenv(env, "DT_CPUS", cpus);
+        dt_launch_setenv(env, "DT_CPU_LIST", cpus);
         free(cpus);
     }
     dt_binding_free(&b);

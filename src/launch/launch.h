@@ -134,7 +134,7 @@ struct dt_binding {
 int dt_bind_plan(const struct dt_topology *t, const struct dt_bind_step *s, struct dt_binding *b,
                  struct dt_error *e);
 void dt_binding_free(struct dt_binding *b);
-/* Binds this process as "bind" of its LAUNCH says, and sets DT_CPUS and what tells it of its GPUs in `env`. Nothing is
+/* Binds this process as "bind" of its LAUNCH says, and sets DT_CPU_LIST and what tells it of its GPUs in `env`. Nothing is
  * changed where that cannot be done; the error says why. */
 int dt_bind_task(struct json_object *launch, const char *role, int local, struct dt_strv *env,
                  struct dt_error *e);

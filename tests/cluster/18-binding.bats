@@ -26,7 +26,7 @@ setup() {
     cat >task.sh <<'END'
 #!/bin/bash
 mask=$(taskset -p $$)
-echo "$DT_TRIAL $DT_ROLE $DT_ROLE_RANK $SLURMD_NODENAME ${mask##* } ${CUDA_VISIBLE_DEVICES--} ${DT_CPUS--}" >>seen
+echo "$DT_TRIAL $DT_ROLE $DT_ROLE_RANK $SLURMD_NODENAME ${mask##* } ${CUDA_VISIBLE_DEVICES--} ${DT_CPU_LIST--}" >>seen
 until [ "$(grep -c "^$DT_TRIAL " seen)" -ge "$WORLD_SIZE" ]; do sleep 0.05; done
 dt-tune metric loss=1
 END
