@@ -8,10 +8,13 @@ libdt_a_SOURCES = \
 
 libdt_a_SOURCES += \
 	src/space/space.h src/space/param.c src/space/constraint.c src/space/condition.c src/space/space.c \
-	src/space/beside.c src/space/fidelity.c src/space/cluster.h src/space/cluster.c src/space/features.c
+	src/space/beside.c src/space/fidelity.c src/space/cluster.h src/space/cluster_private.h \
+	src/space/cluster.c src/space/cluster_json.c src/space/features.c src/space/feasible.h src/space/feasible.c \
+	src/space/fields.h src/space/fields.c \
+	src/space/system.h src/space/system_private.h src/space/system.c src/space/system_part.c src/space/system_text.c
 
 libdt_a_SOURCES += \
-	src/expand/carrier.h src/expand/carrier.c src/expand/expand.h src/expand/job.c src/expand/shape.c \
+	src/expand/carrier.h src/expand/carrier.c src/expand/expand.h src/expand/job.c src/expand/job_cluster.c src/expand/request.c src/expand/shape.c \
 	src/expand/generate.c src/expand/steps.c src/expand/expand.c
 
 libdt_a_SOURCES += src/placement/placement.h src/placement/placement.c
@@ -48,7 +51,7 @@ libdt_a_SOURCES += \
 
 libdt_a_SOURCES += \
 	src/backend/backend.h src/backend/slurm_private.h src/backend/slurm.c src/backend/slurm_jobs.c \
-	src/backend/slurm_cluster.c src/backend/slurm_submit.c src/backend/records.c src/backend/trial.c \
+	src/backend/slurm_system.c src/backend/slurm_limits.c src/backend/slurm_cluster.c src/backend/slurm_submit.c src/backend/records.c src/backend/trial.c \
 	src/backend/steps.c src/backend/steps_env.c src/backend/slurm_steps.c src/backend/allocation.c \
 	src/backend/metrics.c src/backend/usage.c src/backend/handover.c src/backend/replay.c
 

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define CLUSTER_MAX (64U << 20)
+
 int fail_with(struct dt_error *e, int code)
 {
     fprintf(stderr, "dt-tune: %s\n", e->text ? e->text : "unknown error");
@@ -31,15 +33,35 @@ void print_warnings(const struct dt_submission *s)
         fprintf(stderr, "dt-tune: warning: %s\n", s->warnings.v[i]);
 }
 
-struct dt_cluster *read_cluster(const char *path, struct dt_error *e)
+static struct json_object *read_json(const char *path, struct dt_error *e)
 {
-    char *text = dt_read_text(path, 1024 * 1024, e);
+    char *text = dt_read_text(path, CLUSTER_MAX, e);
     struct json_object *o = text ? dt_json_parse(text, path, e) : NULL;
-    struct dt_cluster *c = o ? dt_cluster_from_json(o, e) : NULL;
-    if (o && !c)
-        dt_fail_at(e, "%s", path);
-    json_object_put(o);
     free(text);
+    return o;
+}
+
+struct dt_system *read_system(const char *path, struct dt_error *e)
+{
+    struct json_object *o = read_json(path, e);
+    struct dt_system *s = o ? dt_system_from_json(o, path, e) : NULL;
+    json_object_put(o);
+    return s;
+}
+
+struct dt_cluster *read_cluster(const char *path, const struct dt_submission *sub, struct dt_error *e)
+{
+    static const struct dt_submission nothing;
+    struct json_object *o = read_json(path, e);
+    struct dt_cluster *c = NULL;
+    if (dt_json_get(o, "kinds")) { /* a whole cluster, as topo --save writes it */
+        struct dt_system *s = dt_system_from_json(o, path, e);
+        c = s ? dt_job_cluster(s, sub ? sub : &nothing, true, e) : NULL;
+        dt_system_free(s);
+    } else if (o && !(c = dt_cluster_from_json(o, e))) {
+        dt_fail_at(e, "%s", path);
+    }
+    json_object_put(o);
     return c;
 }
 

@@ -16,6 +16,7 @@ static const struct {
     {"serve", cmd_serve, "run the trials that another program asks for, on this host"},
     {"simulate", cmd_simulate, "the whole tuner on a measured table"},
     {"suggest", cmd_suggest, "the next configurations, given observations"},
+    {"topo", cmd_topo, "what the cluster is made of, and what limits bind you"},
     {"prepare", cmd_prepare, "(started by sbatch) check a submission"},
     {"run", cmd_run, "(started by the tuning job) run a study"},
 };

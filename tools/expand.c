@@ -132,11 +132,12 @@ int cmd_expand(int argc, char **argv)
     char *text = NULL;
     if (!cluster_file)
         slurm_init(NULL);
-    bool ok = !cluster_file || (cluster = read_cluster(cluster_file, &e)) != NULL;
-    if (ok && (submission = dt_submission_read(sbatch.v, environ, STDIN_FILENO, NULL, &e)))
+    submission = dt_submission_read(sbatch.v, environ, STDIN_FILENO, NULL, &e);
+    bool ok = submission && (!cluster_file || (cluster = read_cluster(cluster_file, submission, &e)));
+    if (ok)
         s = dt_setup_new(submission, NULL, cluster, &e);
     else
-        dt_cluster_free(cluster);
+        dt_submission_free(submission);
     if (s)
         text = expand(s, s->config, true, &e);
     if (text)

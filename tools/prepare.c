@@ -81,14 +81,14 @@ static int prepare(char **sbatch_argv, const char *sbatch, const char *cluster_f
                    struct dt_error *e)
 {
     struct dt_cluster *cluster = NULL;
-    if (cluster_file && !(cluster = read_cluster(cluster_file, e)))
-        return -1;
-    if (!cluster)
+    if (!cluster_file)
         slurm_init(NULL);
     struct dt_submission *submission =
         dt_submission_read(sbatch_argv, environ, STDIN_FILENO, sbatch, e);
-    if (!submission) {
-        dt_cluster_free(cluster);
+    if (!submission)
+        return -1;
+    if (cluster_file && !(cluster = read_cluster(cluster_file, submission, e))) {
+        dt_submission_free(submission);
         return -1;
     }
     if (fd >= 0)

@@ -176,7 +176,7 @@ int cmd_suggest(int argc, char **argv)
     struct dt_space *space = NULL;
     const char *why;
     struct dt_spec *spec = dt_spec_read(spec_path, &e);
-    bool ok = spec && (!cluster_path || (cluster = read_cluster(cluster_path, &e)) != NULL);
+    bool ok = spec && (!cluster_path || (cluster = read_cluster(cluster_path, NULL, &e)) != NULL);
     struct dt_space_source source = {spec, &job, cluster};
     if (ok && seed >= 0)
         spec->seed = (uint64_t)seed;

@@ -20,13 +20,17 @@ int cmd_run(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
 int cmd_suggest(int argc, char **argv);
+int cmd_topo(int argc, char **argv);
 
 /* Records go to the folder of the submission, or of the study that is resumed: it must be writable. */
 int check_folder(const struct dt_setup *s, struct dt_error *e);
 /* What sbatch accepts and the user hardly meant, one line each, on stderr. */
 void print_warnings(const struct dt_submission *s);
-/* A cluster described in a JSON file, for commands that must not ask Slurm. */
-struct dt_cluster *read_cluster(const char *path, struct dt_error *e);
+/* A cluster described in a JSON file, for commands that must not ask Slurm: what a job may use, or a whole one of which
+ * it is what the submission (NULL: one without options) may use. */
+struct dt_cluster *read_cluster(const char *path, const struct dt_submission *sub, struct dt_error *e);
+/* A whole one, as dt-tune topo --save writes it. */
+struct dt_system *read_system(const char *path, struct dt_error *e);
 /* The batch script of a configuration, as a job of its own; what it leaves out is as submitted (NULL: all). Caller frees. */
 char *expand_config(const struct dt_setup *s, struct json_object *config, struct dt_error *e);
 /* The shape of a trial in the study's layout. */

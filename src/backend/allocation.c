@@ -129,7 +129,7 @@ int dt_allocation_read(struct dt_allocation *a, struct dt_error *e)
 struct dt_cluster *dt_allocation_cluster(const struct dt_allocation *a)
 {
     struct dt_cluster *c = dt_xcalloc(1, sizeof(*c));
-    c->max_time = INFINITY;
+    c->limits.max_time = INFINITY;
     for (size_t i = 0; i < a->books.n; i++) {
         const struct dt_room *all = &a->books.v[i].all;
         dt_cluster_add(c, &(struct dt_node_class){.count = 1,

@@ -76,27 +76,6 @@ static void put_class(struct header *h, const struct dt_trial_script *t, enum dt
     }
 }
 
-/* --gres without its GPU part, "" where nothing is left. */
-static char *other_gres(const char *gres)
-{
-    static const char *const gpus[] = {"gpu", "shard", "mps"};
-    struct dt_strv parts = DT_STRV_INIT, kept = DT_STRV_INIT;
-    dt_strv_split(&parts, gres, ",");
-    for (size_t i = 0; i < parts.n; i++) {
-        const char *p = dt_starts_with(parts.v[i], "gres:") ? parts.v[i] + 5 : parts.v[i];
-        size_t n = strcspn(p, ":=");
-        bool gpu = false;
-        for (size_t j = 0; j < sizeof(gpus) / sizeof(*gpus); j++)
-            gpu |= strlen(gpus[j]) == n && strncmp(p, gpus[j], n) == 0;
-        if (!gpu)
-            dt_strv_add(&kept, parts.v[i]);
-    }
-    char *text = dt_strv_join(&kept, ",");
-    dt_strv_free(&parts);
-    dt_strv_free(&kept);
-    return text;
-}
-
 /* GPUs that tasks share: as the user wrote it, or the same number of tasks on each. */
 static void put_shared_gpus(struct header *h, const struct dt_trial_script *t, size_t workers,
                             size_t nodes)
@@ -147,7 +126,7 @@ static void put_gres(struct header *h, const struct dt_trial_script *t, const ch
     if (gres && gres->value && sharers) {
         put(h, "gres", gres->value);
     } else if (gres && gres->value) {
-        char *rest = other_gres(gres->value);
+        char *rest = dt_gres_others(gres->value);
         if (*rest)
             put(h, "gres", rest);
         free(rest);
@@ -217,24 +196,8 @@ static void put_role(struct header *h, const struct dt_trial_script *t, int role
 static void put_packed(struct header *h, const struct dt_trial_script *t)
 {
     const struct dt_shape *s = t->shape;
-    size_t cpus = 0, gpus = 0;
-    uint64_t mem = 0, tmp = 0;
     bool tuned_mem = s->roles[DT_ROLE_PS].mem_mib || s->roles[DT_ROLE_WORKER].mem_mib;
-    for (size_t i = 0; i < s->nodes; i++) {
-        size_t c = 0, g = 0;
-        uint64_t m = 0;
-        for (int r = 0; r < DT_ROLES; r++) {
-            const struct dt_role *role = &s->roles[r];
-            size_t k = dt_share(r, role->count, s->nodes, i);
-            c = t->job->overcommit ? (c > role->cpus ? c : role->cpus) : c + k * role->cpus;
-            g += k * role->gpus;
-            m += k * (tuned_mem ? dt_role_mem(s, t->job, r) : t->job->mem_mib);
-            tmp = role->tmp_mib > tmp ? role->tmp_mib : tmp;
-        }
-        cpus = c > cpus ? c : cpus;
-        gpus = g > gpus ? g : gpus;
-        mem = m > mem ? m : mem;
-    }
+    struct dt_node_share share = dt_shape_share(s, t->job, s->nodes);
     char *constraint = dt_shape_constraint(s);
     put_kind(h, t, constraint);
     free(constraint);
@@ -247,14 +210,14 @@ static void put_packed(struct header *h, const struct dt_trial_script *t)
     put_as_given(h, t, "sockets-per-node");
     put_as_given(h, t, "cores-per-socket");
     put_as_given(h, t, "extra-node-info");
-    putf(h, "cpus-per-task", "%zu", cpus);
-    if (tuned_mem || (given(t, "mem-per-gpu") && mem))
-        putf(h, "mem", "%luM", (unsigned long)mem);
+    putf(h, "cpus-per-task", "%zu", share.cpus);
+    if (tuned_mem || (given(t, "mem-per-gpu") && share.mem_mib))
+        putf(h, "mem", "%luM", (unsigned long)share.mem_mib);
     else
         put_memory(h, t, &(struct dt_role){.cpus = 1});
-    put_tmp(h, t, tmp);
+    put_tmp(h, t, share.tmp_mib);
     const struct dt_role *workers = &s->roles[DT_ROLE_WORKER];
-    put_gres(h, t, "gpus-per-node", gpus, workers->gpus_as_given ? workers->count : 0, s->nodes);
+    put_gres(h, t, "gpus-per-node", share.gpus, workers->gpus_as_given ? workers->count : 0, s->nodes);
 }
 
 static void put_size(struct header *h, const struct dt_trial_script *t)

@@ -5,6 +5,8 @@
 
 #include "placement/placement.h"
 #include "space/cluster.h"
+#include "space/feasible.h"
+#include "space/system.h"
 #include "spec/spec.h"
 #include "spec/submission.h"
 
@@ -30,9 +32,22 @@ struct dt_job {
     double time;             /* seconds; 0 if not given */
     char *name;              /* job name */
     char *constraint, *partition; /* as given, or NULL */
+    char *gres, *licenses;        /* likewise; gres: but GPUs */
+    struct dt_request given; /* all that bears on whether it can start, to the letter; its texts are the job's */
 };
 int dt_job_read(const struct dt_submission *s, struct dt_job *job, struct dt_error *e);
 void dt_job_free(struct dt_job *job);
+/* The GPUs in a value of --gres, and what else is in it, "" where nothing is (the caller frees). */
+size_t dt_gres_gpus(const char *gres);
+char *dt_gres_others(const char *gres);
+/* Sets job->given; part of dt_job_read() (request.c). */
+void dt_job_request(const struct dt_submission *s, struct dt_job *job);
+
+/* What of the system such a job may use: the nodes of its partition (of several the first) that are usable, allow
+ * --constraint and are not excluded, and the limits that bind it. With `kinds` all partitions and features beside. NULL,
+ * with an error, where there is none such (job_cluster.c). */
+struct dt_cluster *dt_job_cluster(const struct dt_system *s, const struct dt_submission *sub, bool kinds,
+                                  struct dt_error *e);
 
 /* ---- shape: roles and layout (shape.c) ---- */
 
@@ -73,6 +88,14 @@ void dt_shape_make(const struct dt_space *space, const double *x, const struct d
  * are tuned. */
 void dt_shape_make_steps(const struct dt_space *space, const double *x, const struct dt_job *job,
                          struct dt_shape *shape);
+/* The most that one of n nodes needs where both roles share them evenly. mem_mib: 0 where nothing says it. */
+struct dt_node_share {
+    size_t cpus, gpus;
+    uint64_t mem_mib, tmp_mib;
+};
+struct dt_node_share dt_shape_share(const struct dt_shape *shape, const struct dt_job *job, size_t n);
+/* What the shape asks of Slurm, for each component of the job; returns how many. Not of a shape of steps (request.c). */
+size_t dt_shape_requests(const struct dt_shape *shape, const struct dt_job *job, struct dt_request requests[DT_ROLES]);
 /* What one job of both roles is to demand of its nodes. NULL: nothing, or nothing that can be said. Caller frees. */
 char *dt_shape_constraint(const struct dt_shape *shape);
 /* Why the cluster, or with layout steps the allocation, can never run it, or NULL: the same text for the same kind of

@@ -72,6 +72,34 @@ static size_t gres_gpus(const char *gres, char **type)
     return n;
 }
 
+size_t dt_gres_gpus(const char *gres)
+{
+    char *type = NULL;
+    size_t n = gres_gpus(gres, &type);
+    free(type);
+    return n;
+}
+
+char *dt_gres_others(const char *gres)
+{
+    static const char *const gpus[] = {"gpu", "shard", "mps"};
+    struct dt_strv parts = DT_STRV_INIT, kept = DT_STRV_INIT;
+    dt_strv_split(&parts, gres, ",");
+    for (size_t i = 0; i < parts.n; i++) {
+        const char *p = dt_starts_with(parts.v[i], "gres:") ? parts.v[i] + 5 : parts.v[i];
+        size_t n = strcspn(p, ":=");
+        bool gpu = false;
+        for (size_t j = 0; j < sizeof(gpus) / sizeof(*gpus); j++)
+            gpu |= strlen(gpus[j]) == n && strncmp(p, gpus[j], n) == 0;
+        if (!gpu)
+            dt_strv_add(&kept, parts.v[i]);
+    }
+    char *text = dt_strv_join(&kept, ",");
+    dt_strv_free(&parts);
+    dt_strv_free(&kept);
+    return text;
+}
+
 /* "k80:2,p100:1", or "gpu:k80:2,gpu:p100:1" of --gres: more than one type. */
 static bool mixed_types(const char *text, bool gres)
 {
@@ -243,6 +271,7 @@ int dt_job_read(const struct dt_submission *s, struct dt_job *job, struct dt_err
         name = "wrap";
     if (!name && s->script_path && strcmp(s->script_path, "standard input") == 0)
         name = "sbatch"; /* both as sbatch itself names such jobs */
+    dt_job_request(s, job);
     job->name = dt_xstrdup(name ? name : base ? base + 1 : s->script_path ? s->script_path : "job");
     return 0;
 }
@@ -253,5 +282,7 @@ void dt_job_free(struct dt_job *job)
     free(job->name);
     free(job->constraint);
     free(job->partition);
+    free(job->gres);
+    free(job->licenses);
     *job = (struct dt_job){0};
 }

@@ -168,7 +168,7 @@ static bool take(const struct dt_role *r, int role, const struct dt_job *job,
         nodes -= share ? n : 0;
         tasks -= n * per_node < tasks ? n * per_node : tasks;
     }
-    return tasks == 0 && nodes == 0 && (!c->max_nodes || used <= c->max_nodes);
+    return tasks == 0 && nodes == 0 && (!c->limits.max_nodes || used <= c->limits.max_nodes);
 }
 
 /* Each role on nodes of its own. */
@@ -188,30 +188,39 @@ static bool fits_apart(const struct dt_shape *s, const struct dt_job *job,
     return ok;
 }
 
+struct dt_node_share dt_shape_share(const struct dt_shape *s, const struct dt_job *job, size_t n)
+{
+    struct dt_node_share most = {0};
+    bool tuned_mem = s->roles[DT_ROLE_PS].mem_mib || s->roles[DT_ROLE_WORKER].mem_mib;
+    for (size_t i = 0; i < n; i++) {
+        struct dt_node_share here = {0};
+        for (int r = 0; r < DT_ROLES; r++) {
+            const struct dt_role *role = &s->roles[r];
+            size_t k = dt_share(r, role->count, n, i);
+            here.cpus = job->overcommit ? (here.cpus > role->cpus ? here.cpus : role->cpus)
+                                        : here.cpus + k * role->cpus;
+            here.gpus += k * role->gpus;
+            here.mem_mib += k * (tuned_mem ? dt_role_mem(s, job, r) : job->mem_mib);
+            most.tmp_mib = role->tmp_mib > most.tmp_mib ? role->tmp_mib : most.tmp_mib;
+        }
+        most.cpus = here.cpus > most.cpus ? here.cpus : most.cpus;
+        most.gpus = here.gpus > most.gpus ? here.gpus : most.gpus;
+        most.mem_mib = here.mem_mib > most.mem_mib ? here.mem_mib : most.mem_mib;
+    }
+    return most;
+}
+
 /* Whether n nodes can each hold their share of both roles. */
 static bool fits_on(size_t n, const struct dt_shape *s, const struct dt_job *job,
                     const struct dt_cluster *c)
 {
-    struct dt_role most = {.constraint = s->roles[DT_ROLE_WORKER].constraint};
+    struct dt_node_share share = dt_shape_share(s, job, n);
+    struct dt_role most = {.cpus = share.cpus,
+                           .gpus = share.gpus,
+                           .mem_mib = share.mem_mib,
+                           .tmp_mib = share.tmp_mib,
+                           .constraint = s->roles[DT_ROLE_WORKER].constraint};
     const char *servers = s->roles[DT_ROLE_PS].constraint;
-    bool tuned_mem = s->roles[DT_ROLE_PS].mem_mib || s->roles[DT_ROLE_WORKER].mem_mib;
-    for (size_t i = 0; i < n; i++) {
-        size_t cpus = 0, gpus = 0;
-        uint64_t mem = 0, tmp = 0;
-        for (int r = 0; r < DT_ROLES; r++) {
-            const struct dt_role *role = &s->roles[r];
-            size_t k = dt_share(r, role->count, n, i);
-            cpus =
-                job->overcommit ? (cpus > role->cpus ? cpus : role->cpus) : cpus + k * role->cpus;
-            gpus += k * role->gpus;
-            mem += k * (tuned_mem ? dt_role_mem(s, job, r) : job->mem_mib);
-            tmp = role->tmp_mib > tmp ? role->tmp_mib : tmp;
-        }
-        most.cpus = cpus > most.cpus ? cpus : most.cpus;
-        most.gpus = gpus > most.gpus ? gpus : most.gpus;
-        most.mem_mib = mem > most.mem_mib ? mem : most.mem_mib;
-        most.tmp_mib = tmp > most.tmp_mib ? tmp : most.tmp_mib;
-    }
     size_t workers = (s->roles[DT_ROLE_WORKER].count + n - 1) / n;
     if (job->tasks_per_node && workers > job->tasks_per_node)
         return false;
@@ -220,7 +229,7 @@ static bool fits_on(size_t n, const struct dt_shape *s, const struct dt_job *job
         if (fit(&most, job, &c->classes[i]) >= 1 &&
             dt_features_allow(c->classes[i].features, servers))
             nodes += c->classes[i].count;
-    return nodes >= n && (!c->max_nodes || n <= c->max_nodes);
+    return nodes >= n && (!c->limits.max_nodes || n <= c->limits.max_nodes);
 }
 
 static bool fits_with(size_t nodes, struct dt_shape *s, const struct dt_job *job,
@@ -345,7 +354,7 @@ static const char *why_no_kind(const struct dt_shape *s, const struct dt_job *jo
         return "partition: there is none of that name";
     if (c->closed)
         return "partition: it is down, or drained";
-    if (job->time > c->max_time)
+    if (job->time > c->limits.max_time)
         return "partition: it allows less than the job's --time";
     if (!has_nodes(c, worker, NULL))
         return "worker_constraint: no node of the partition that is up has these features";
@@ -355,6 +364,27 @@ static const char *why_no_kind(const struct dt_shape *s, const struct dt_job *jo
         return "layout packed: both roles share nodes, and none has the features of both "
                "ps_constraint and worker_constraint";
     return NULL;
+}
+
+/* The reasons that depend on the cluster; those that speak of room name the layout. */
+static const char *cluster_why_not(const struct dt_shape *s, const struct dt_job *job,
+                                   const struct dt_cluster *c)
+{
+    bool both = s->roles[DT_ROLE_PS].count && s->roles[DT_ROLE_WORKER].count;
+    const struct dt_cluster *partition = s->kinds ? dt_cluster_partition(c, s->partition) : c;
+    const char *why = s->kinds ? why_no_kind(s, job, partition) : NULL;
+    struct dt_request requests[DT_ROLES];
+    if (why)
+        return why;
+    if (both && !s->het && !s->nodes)
+        return "layout packed: more CPUs, memory or GPUs than the nodes have";
+    why = dt_feasible_why_not(c, partition, requests,
+                              dt_shape_requests(s, job, requests));
+    if (why != dt_no_room && why != dt_not_apart)
+        return why;
+    return s->het ? "layout het: too few or too small nodes (components never share a node)"
+           : both ? "layout packed: more CPUs, memory or GPUs than the nodes have"
+                  : "workers: more CPUs, memory or GPUs than the nodes have";
 }
 
 const char *dt_shape_why_not(const struct dt_shape *s, const struct dt_job *job,
@@ -370,19 +400,5 @@ const char *dt_shape_why_not(const struct dt_shape *s, const struct dt_job *job,
                "never share one";
     if (!both && job->listed > s->roles[DT_ROLE_WORKER].count)
         return "workers: fewer than the nodes of --nodelist, which the job must all have";
-    if (!c)
-        return NULL;
-    if (s->kinds) {
-        c = dt_cluster_partition(c, s->partition);
-        const char *why = why_no_kind(s, job, c);
-        if (why)
-            return why;
-    }
-    if (s->het)
-        return fits_apart(s, job, c)
-                   ? NULL
-                   : "layout het: too few or too small nodes (components never share a node)";
-    if (both)
-        return s->nodes ? NULL : "layout packed: more CPUs, memory or GPUs than the nodes have";
-    return fits_apart(s, job, c) ? NULL : "workers: more CPUs, memory or GPUs than the nodes have";
+    return c ? cluster_why_not(s, job, c) : NULL;
 }

@@ -98,7 +98,7 @@ struct dt_cluster *dt_allocation_asked(const struct dt_job *job, const struct dt
     }
     a->partition = c->partition ? dt_xstrdup(c->partition) : NULL;
     a->backfill = c->backfill;
-    a->max_time = c->max_time;
+    a->limits.max_time = c->limits.max_time;
     dt_cluster_add(a, &node);
     return a;
 }

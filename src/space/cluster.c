@@ -1,104 +1,116 @@
-#include "space/cluster.h"
+#include "space/cluster_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct json_object *dt_cluster_to_json(const struct dt_cluster *c)
+void dt_amounts_set(struct dt_amounts *a, const char *name, uint64_t n)
 {
-    struct json_object *o = json_object_new_object(), *nodes = json_object_new_array();
-    json_object_object_add(o, "partition",
-                           c->partition ? json_object_new_string(c->partition) : NULL);
-    json_object_object_add(o, "backfill", json_object_new_boolean(c->backfill));
-    json_object_object_add(o, "max_nodes", json_object_new_int64((int64_t)c->max_nodes));
-    json_object_object_add(o, "max_time",
-                           isfinite(c->max_time) ? dt_json_number(c->max_time) : NULL);
-    for (size_t i = 0; i < c->n; i++) {
-        const struct dt_node_class *k = &c->classes[i];
-        struct json_object *node = json_object_new_object();
-        json_object_object_add(node, "count", json_object_new_int64((int64_t)k->count));
-        json_object_object_add(node, "cpus", json_object_new_int64((int64_t)k->cpus));
-        json_object_object_add(node, "mem", json_object_new_int64((int64_t)k->mem_mib));
-        json_object_object_add(node, "tmp", json_object_new_int64((int64_t)k->tmp_mib));
-        json_object_object_add(node, "gpus", json_object_new_int64((int64_t)k->gpus));
-        if (k->threads)
-            json_object_object_add(node, "threads", json_object_new_int64((int64_t)k->threads));
-        if (k->features)
-            json_object_object_add(node, "features", json_object_new_string(k->features));
-        json_object_array_add(nodes, node);
+    for (size_t i = 0; i < a->n; i++) {
+        if (strcmp(a->v[i].name, name) == 0) {
+            a->v[i].n = n;
+            return;
+        }
     }
-    json_object_object_add(o, "nodes", nodes);
-    if (c->closed)
-        json_object_object_add(o, "closed", json_object_new_boolean(true));
-    if (c->features)
-        json_object_object_add(o, "features", json_object_new_string(c->features));
-    struct json_object *partitions = c->npartitions ? json_object_new_array() : NULL;
-    for (size_t i = 0; i < c->npartitions; i++)
-        json_object_array_add(partitions, dt_cluster_to_json(&c->partitions[i]));
-    if (partitions)
-        json_object_object_add(o, "partitions", partitions);
-    return o;
+    a->v = dt_xrealloc(a->v, a->n + 1, sizeof(*a->v));
+    a->v[a->n++] = (struct dt_amount){dt_xstrdup(name), n};
 }
 
-static char *own_text(struct json_object *o, const char *key)
+uint64_t dt_amounts_get(const struct dt_amounts *a, const char *name, uint64_t fallback)
 {
-    const char *text = dt_json_str(o, key, NULL);
+    for (size_t i = 0; i < a->n; i++)
+        if (strcmp(a->v[i].name, name) == 0)
+            return a->v[i].n;
+    return fallback;
+}
+
+void dt_amounts_free(struct dt_amounts *a)
+{
+    for (size_t i = 0; i < a->n; i++)
+        free(a->v[i].name);
+    free(a->v);
+    *a = (struct dt_amounts){0};
+}
+
+static char *own(const char *text)
+{
     return text ? dt_xstrdup(text) : NULL;
 }
 
-static int read_partitions(struct dt_cluster *c, struct json_object *list, struct dt_error *e)
+void dt_amounts_copy(struct dt_amounts *to, const struct dt_amounts *from)
 {
-    size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
-    c->partitions = n ? dt_xcalloc(n, sizeof(*c->partitions)) : NULL;
-    for (size_t i = 0; i < n; i++) {
-        struct dt_cluster *p = dt_cluster_from_json(json_object_array_get_idx(list, i), e);
-        if (!p)
-            return -1;
-        c->partitions[c->npartitions++] = *p;
-        free(p);
-    }
-    return 0;
+    *to = (struct dt_amounts){0};
+    for (size_t i = 0; i < from->n; i++)
+        dt_amounts_set(to, from->v[i].name, from->v[i].n);
 }
 
-struct dt_cluster *dt_cluster_from_json(struct json_object *o, struct dt_error *e)
+void dt_class_free(struct dt_node_class *k)
 {
-    struct json_object *nodes = dt_json_get(o, "nodes");
-    if (!json_object_is_type(nodes, json_type_array)) {
-        dt_fail(e, "a cluster needs \"nodes\": [{\"count\": 4, \"cpus\": 16, \"mem\": 65536}]");
-        return NULL;
-    }
-    struct dt_cluster *c = dt_xcalloc(1, sizeof(*c));
-    c->partition = own_text(o, "partition");
-    c->closed = dt_json_bool(o, "closed", false);
-    c->features = own_text(o, "features");
-    c->backfill = dt_json_bool(o, "backfill", true);
-    c->max_nodes = (size_t)dt_json_int(o, "max_nodes", 0);
-    c->max_time = dt_json_num(o, "max_time", INFINITY);
-    for (size_t i = 0; i < json_object_array_length(nodes); i++) {
-        struct json_object *node = json_object_array_get_idx(nodes, i);
-        dt_cluster_add(c, &(struct dt_node_class){
-                              .count = (size_t)dt_json_int(node, "count", 1),
-                              .cpus = (size_t)dt_json_int(node, "cpus", 1),
-                              .mem_mib = (uint64_t)dt_json_int(node, "mem", 0),
-                              .tmp_mib = (uint64_t)dt_json_int(node, "tmp", 0),
-                              .gpus = (size_t)dt_json_int(node, "gpus", 0),
-                              .threads = (size_t)dt_json_int(node, "threads", 0),
-                              .features = (char *)dt_json_str(node, "features", NULL),
-                          });
-    }
-    if (read_partitions(c, dt_json_get(o, "partitions"), e) < 0) {
-        dt_cluster_free(c);
-        return NULL;
-    }
-    return c;
+    free(k->features);
+    free(k->gres);
+}
+
+void dt_partition_limits_copy(struct dt_partition_limits *to, const struct dt_partition_limits *from)
+{
+    *to = *from;
+    to->allow_accounts = own(from->allow_accounts);
+    to->deny_accounts = own(from->deny_accounts);
+    to->allow_qos = own(from->allow_qos);
+    to->deny_qos = own(from->deny_qos);
+    to->allow_groups = own(from->allow_groups);
+    to->qos = own(from->qos);
+}
+
+void dt_partition_limits_free(struct dt_partition_limits *l)
+{
+    free(l->allow_accounts);
+    free(l->deny_accounts);
+    free(l->allow_qos);
+    free(l->deny_qos);
+    free(l->allow_groups);
+    free(l->qos);
+}
+
+void dt_limits_copy(struct dt_limits *to, const struct dt_limits *from)
+{
+    *to = *from;
+    to->who = own(from->who);
+    to->account = own(from->account);
+    to->parent = own(from->parent);
+    to->user = own(from->user);
+    to->partition = own(from->partition);
+    to->qos = own(from->qos);
+    dt_amounts_copy(&to->per_job, &from->per_job);
+    dt_amounts_copy(&to->per_node, &from->per_node);
+    dt_amounts_copy(&to->per_user, &from->per_user);
+    dt_amounts_copy(&to->group, &from->group);
+}
+
+void dt_limits_free(struct dt_limits *l)
+{
+    free(l->who);
+    free(l->account);
+    free(l->parent);
+    free(l->user);
+    free(l->partition);
+    free(l->qos);
+    dt_amounts_free(&l->per_job);
+    dt_amounts_free(&l->per_node);
+    dt_amounts_free(&l->per_user);
+    dt_amounts_free(&l->group);
 }
 
 static void empty(struct dt_cluster *c)
 {
     for (size_t i = 0; i < c->n; i++)
-        free(c->classes[i].features);
+        dt_class_free(&c->classes[i]);
     for (size_t i = 0; i < c->npartitions; i++)
         empty(&c->partitions[i]);
+    for (size_t i = 0; i < c->nbinding; i++)
+        dt_limits_free(&c->binding[i]);
+    dt_partition_limits_free(&c->limits);
+    dt_amounts_free(&c->licenses);
+    free(c->binding);
     free(c->partitions);
     free(c->classes);
     free(c->partition);
@@ -113,28 +125,33 @@ void dt_cluster_free(struct dt_cluster *c)
     free(c);
 }
 
-static bool same_features(const char *a, const char *b)
+static bool same_text(const char *a, const char *b)
 {
     return !a == !b && (!a || strcmp(a, b) == 0);
+}
+
+bool dt_class_same(const struct dt_node_class *a, const struct dt_node_class *b)
+{
+    return a->cpus == b->cpus && a->mem_mib == b->mem_mib && a->tmp_mib == b->tmp_mib &&
+           a->gpus == b->gpus && a->threads == b->threads && a->sockets == b->sockets &&
+           a->cores == b->cores && a->weight == b->weight && same_text(a->features, b->features) &&
+           same_text(a->gres, b->gres);
 }
 
 void dt_cluster_add(struct dt_cluster *c, const struct dt_node_class *node)
 {
     size_t at = 0;
     for (; at < c->n && c->classes[at].cpus >= node->cpus; at++) {
-        struct dt_node_class *k = &c->classes[at];
-        if (k->cpus == node->cpus && k->mem_mib == node->mem_mib && k->tmp_mib == node->tmp_mib &&
-            k->gpus == node->gpus && k->threads == node->threads &&
-            same_features(k->features, node->features)) {
-            k->count += node->count;
+        if (dt_class_same(&c->classes[at], node)) {
+            c->classes[at].count += node->count;
             return;
         }
     }
     c->classes = dt_xrealloc(c->classes, c->n + 1, sizeof(*c->classes));
     memmove(c->classes + at + 1, c->classes + at, (c->n - at) * sizeof(*c->classes));
     c->classes[at] = *node;
-    if (node->features)
-        c->classes[at].features = dt_xstrdup(node->features);
+    c->classes[at].features = own(node->features);
+    c->classes[at].gres = own(node->gres);
     c->n++;
 }
 

@@ -7,29 +7,95 @@
 struct dt_node_class {
     size_t count, cpus, gpus;
     size_t threads; /* CPUs of a core; 0: unknown, one */
+    size_t sockets, cores; /* cores: of a socket; 0: not known */
+    size_t weight;         /* Slurm takes nodes of little weight first */
     uint64_t mem_mib, tmp_mib;
     char *features; /* "fast,big", "": none; NULL: not known */
+    char *gres;     /* "gpu:a100:4,nic:1"; NULL: only the number of GPUs is known */
 };
+
+/* Amounts by Slurm's names of what it counts (TRES): "cpu", "mem" (MiB), "node", "gres/gpu:a100", "license/x". */
+struct dt_amounts {
+    struct dt_amount {
+        char *name;
+        uint64_t n;
+    } *v;
+    size_t n;
+};
+#define DT_NO_LIMIT UINT64_MAX
+void dt_amounts_set(struct dt_amounts *a, const char *name, uint64_t n);
+uint64_t dt_amounts_get(const struct dt_amounts *a, const char *name, uint64_t fallback);
+void dt_amounts_copy(struct dt_amounts *to, const struct dt_amounts *from);
+void dt_amounts_free(struct dt_amounts *a);
+
+/* What a partition demands of one job. Amounts of 0: no limit, or not set. */
+struct dt_partition_limits {
+    size_t max_nodes, min_nodes, max_cpus_per_node;
+    double max_time;                               /* seconds; INFINITY */
+    uint64_t def_mem_per_cpu, def_mem_per_node;    /* MiB, of jobs that ask for none */
+    uint64_t max_mem_per_cpu, max_mem_per_node;    /* MiB */
+    uint64_t def_mem_per_gpu;                      /* MiB */
+    size_t def_cpus_per_gpu;
+    size_t total_nodes, total_cpus; /* with those that are down; 0: not known */
+    bool exclusive;                 /* whole nodes only */
+    bool reserved, root_only;       /* for jobs in a reservation only, or for root */
+    /* Lists, "a,b"; NULL: all, or nobody. */
+    char *allow_accounts, *deny_accounts, *allow_qos, *deny_qos, *allow_groups;
+    char *qos; /* whose limits hold for all jobs in the partition */
+};
+
+/* What an association, an account above it, or a QOS allows. Numbers: DT_NO_LIMIT where there is no limit. */
+struct dt_limits {
+    char *who;                /* "user ann in account ml", "account ml", "QOS normal" */
+    char *account, *parent;   /* of an association; parent: the account above an account */
+    char *user, *partition;   /* of an association for them alone; or NULL */
+    char *qos;                /* a QOS: its name; an association: its jobs' QOS, unless they name one */
+    bool is_qos, preset;      /* preset: the user's jobs go by it that name no account */
+    bool own_nodes, own_time; /* a QOS that overrides the partition's node and time limits */
+    bool refuses;             /* a QOS: what is beyond it is refused at once, else it waits */
+    struct dt_amounts per_job, per_node, per_user, group;
+    double max_time; /* seconds, of one job */
+    uint64_t jobs, submitted;             /* of the user, running; running or waiting */
+    uint64_t group_jobs, group_submitted; /* of all who share it */
+};
+
+/* How Slurm gives out what a node has. */
+struct dt_scheduling {
+    bool known;  /* else nothing is known but the sizes of nodes */
+    bool memory; /* is given out; else it is not looked at */
+    bool cores;  /* whole cores are given out, not single CPUs; with `sockets` whole sockets */
+    bool sockets;
+    bool enforced; /* what breaks a partition's limits is refused at once (EnforcePartLimits) */
+};
+
+#define DT_TUNER_MEM_MIB 512 /* of the tuning job */
 
 struct dt_cluster {
     struct dt_node_class *classes; /* largest CPU count first */
     size_t n;
     char *partition;
     bool backfill;   /* heterogeneous jobs start only by the backfill scheduler */
-    size_t max_nodes; /* of one job in the partition; 0: no limit */
-    double max_time; /* seconds; INFINITY */
     bool closed;     /* the partition starts no job now */
+    struct dt_partition_limits limits;
+    struct dt_scheduling scheduling;
+    struct dt_amounts licenses;
+    struct dt_limits *binding; /* the user's limits, as far as they are known */
+    size_t nbinding;
+    size_t tuner_jobs; /* 1: the tuner is itself a job, with a CPU and DT_TUNER_MEM_MIB, and counts for the limits */
     /* Only where kinds of nodes are searched: */
     char *features;  /* all that nodes here have, also those that are down; NULL: not known */
     struct dt_cluster *partitions; /* each with all its nodes that are up, whatever their features */
     size_t npartitions;
 };
 
-/* {"partition":"main","backfill":true,"max_nodes":0,"max_time":null,"nodes":[{"count":4,"cpus":4,"mem":4096,...}]} */
+/* {"partition":"main","backfill":true,"max_nodes":0,"max_time":null,"nodes":[{"count":4,"cpus":4,"mem":4096,...}]}.
+ * Errors name the key. */
 struct json_object *dt_cluster_to_json(const struct dt_cluster *c);
 struct dt_cluster *dt_cluster_from_json(struct json_object *o, struct dt_error *e);
 void dt_cluster_free(struct dt_cluster *c);
-/* Adds nodes, keeping the classes in order; the features are copied. */
+/* Whether nodes of both are alike in all but their count. */
+bool dt_class_same(const struct dt_node_class *a, const struct dt_node_class *b);
+/* Adds nodes, keeping the classes in order; the texts are copied. */
 void dt_cluster_add(struct dt_cluster *c, const struct dt_node_class *node);
 size_t dt_cluster_nodes(const struct dt_cluster *c);
 /* A partition by its name, NULL: the job's; NULL where there is none. Where partitions are not known, the cluster is the

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 
 /* What the tuner itself needs. */
-#define TUNER_MEM_MIB 512
 #define TUNER_SPARE_MIN 10
 
 /* --dt-resume=DIR|JOBID to the absolute path of a study's folder. */
@@ -130,11 +129,33 @@ static int too_much(const struct dt_setup *s, const char *option, char *what, st
     return -1;
 }
 
-static uint64_t tmp_of(const struct dt_submission *s)
+/* Of several partitions Slurm may choose another than the one we know. */
+static bool several_partitions(const struct dt_setup *s)
 {
-    const struct dt_option *tmp = dt_submission_get(s, "tmp");
-    uint64_t mib = 0;
-    return tmp && tmp->value && dt_parse_mem(tmp->value, &mib) == 0 ? mib : 0;
+    const char *partition = dt_submission_value(s->submission, "partition");
+    return partition && strchr(partition, ',');
+}
+
+/* What every trial shares with the job as submitted: without that the space would be empty. */
+static int check_asked(const struct dt_setup *s, struct dt_error *e)
+{
+    const struct dt_cluster *c = s->cluster;
+    const struct dt_job *job = &s->job;
+    size_t nodes = dt_cluster_nodes(c);
+    if (several_partitions(s))
+        return 0;
+    if (job->nodes > nodes)
+        return too_much(
+            s, "nodes",
+            dt_xasprintf("%zu nodes, and partition %s has %zu that are up and fit this job",
+                         job->nodes, c->partition, nodes),
+            e);
+    if (job->time > c->limits.max_time)
+        return too_much(s, "time",
+                        dt_xasprintf("%g minutes, and partition %s allows %g", job->time / 60,
+                                     c->partition, c->limits.max_time / 60),
+                        e);
+    return 0;
 }
 
 /* The first trial is the job as submitted: one that no node can run would wait for ever, or be
@@ -143,33 +164,18 @@ static int check_submitted(const struct dt_setup *s, struct dt_error *e)
 {
     const struct dt_cluster *c = s->cluster;
     const struct dt_job *job = &s->job;
-    const struct dt_option *partition = dt_submission_get(s->submission, "partition");
-    struct dt_shape shape = {
-        .roles[DT_ROLE_WORKER] = {.count = job->tasks, .cpus = job->cpus, .gpus = job->gpus}};
-    size_t nodes = dt_cluster_nodes(c);
-    if (partition && partition->value && strchr(partition->value, ','))
-        return 0; /* Slurm may choose another than the one we know */
-    if (job->nodes > nodes)
-        return too_much(
-            s, "nodes",
-            dt_xasprintf("%zu nodes, and partition %s has %zu that are up and fit this job",
-                         job->nodes, c->partition, nodes),
-            e);
-    if (job->time > c->max_time)
-        return too_much(s, "time",
-                        dt_xasprintf("%g minutes, and partition %s allows %g", job->time / 60,
-                                     c->partition, c->max_time / 60),
-                        e);
-    shape.roles[DT_ROLE_WORKER].tmp_mib = tmp_of(s->submission);
-    if (!dt_shape_why_not(&shape, job, c))
+    const char *why = dt_feasible_why_not(c, NULL, &job->given, 1), *script = s->submission->script_name;
+    if (!why || several_partitions(s))
         return 0;
+    if (why != dt_no_room)
+        return dt_fail(e, "%s: the job as submitted, which is the first trial, would never start: %s", script, why);
     return dt_fail(
         e,
         "%s: the job as submitted (%zu tasks, each with %zu CPUs and %zu GPUs), which is the first "
         "trial, asks for more CPUs, memory, disk or GPUs than the %zu nodes have that are up in "
         "partition %s; "
         "ask for less, or for another partition",
-        s->submission->script_name, job->tasks, job->cpus, job->gpus, nodes, c->partition);
+        script, job->tasks, job->cpus, job->gpus, dt_cluster_nodes(c), c->partition);
 }
 
 /* The studies that SPEC wants to learn from must be there: later nobody looks. */
@@ -359,7 +365,10 @@ static struct dt_setup *new_setup(struct dt_submission *submission, const char *
     }
     if (!s->cluster && !(s->cluster = dt_slurm_cluster(s->submission, dt_spec_has_kinds(s->spec), e)))
         goto fail;
-    if (make_space(s, e) < 0 || check_past(s, e) < 0 || (!s->config && check_submitted(s, e) < 0))
+    if (s->cluster->nbinding && !external && !s->config && !dt_submission_get(submission, "here"))
+        s->cluster->tuner_jobs = 1;
+    if ((!s->config && check_asked(s, e) < 0) || make_space(s, e) < 0 || check_past(s, e) < 0 ||
+        (!s->config && check_submitted(s, e) < 0))
         goto fail;
     goto out;
 fail:
@@ -389,7 +398,7 @@ struct dt_setup *dt_setup_new_external(struct dt_submission *submission, const c
 static long tuner_minutes(const struct dt_setup *s)
 {
     double seconds = s->spec->deadline;
-    double most = s->cluster ? s->cluster->max_time : INFINITY;
+    double most = s->cluster ? s->cluster->limits.max_time : INFINITY;
     if (!isfinite(seconds) && s->job.time > 0)
         seconds = s->job.time * ceil((double)s->spec->max_configs / (double)s->spec->parallel);
     if (!isfinite(seconds))
@@ -413,7 +422,7 @@ char *dt_setup_text(const struct dt_setup *s, const char *exec)
     if (steps)
         json_object_object_add(tuner, "steps", json_object_new_boolean(true));
     else
-        json_object_object_add(tuner, "mem_mib", json_object_new_int(TUNER_MEM_MIB));
+        json_object_object_add(tuner, "mem_mib", json_object_new_int(DT_TUNER_MEM_MIB));
     if (!steps && minutes > 0)
         json_object_object_add(tuner, "time_min", json_object_new_int64(minutes));
     json_object_object_add(doc, "tuner", tuner);

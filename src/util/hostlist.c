@@ -84,6 +84,64 @@ int dt_hostlist_expand(const char *text, struct dt_strv *out, struct dt_error *e
     }
 }
 
+/* A name in parts: "n007" is the prefix "n" and the number 7, written with 3 digits. */
+struct numbered {
+    size_t prefix, digits;
+    long number;
+};
+
+static struct numbered parts_of(const char *name)
+{
+    size_t n = strlen(name), digits = 0;
+    while (digits < n && digits < 9 && strchr("0123456789", name[n - digits - 1]))
+        digits++;
+    return (struct numbered){n - digits, digits, digits ? strtol(name + n - digits, NULL, 10) : 0};
+}
+
+/* How many names from the first on differ in their number only. */
+static size_t alike(char *const *names, size_t n)
+{
+    struct numbered first = parts_of(names[0]);
+    size_t count = 1;
+    for (; first.digits && count < n; count++) {
+        struct numbered p = parts_of(names[count]);
+        bool padded = names[0][first.prefix] == '0' || names[count][p.prefix] == '0';
+        if (!p.digits || p.prefix != first.prefix || (padded && p.digits != first.digits) ||
+            strncmp(names[0], names[count], first.prefix) != 0)
+            break;
+    }
+    return count;
+}
+
+static void add_ranges(struct dt_buf *b, char *const *names, size_t n)
+{
+    size_t prefix = parts_of(names[0]).prefix;
+    dt_buf_addn(b, names[0], prefix);
+    for (size_t i = 0, last; i < n; i = last + 1) {
+        for (last = i; last + 1 < n && parts_of(names[last + 1]).number ==
+                                           parts_of(names[last]).number + 1;)
+            last++;
+        dt_buf_addf(b, "%s%s", i ? "," : "[", names[i] + prefix);
+        if (last > i)
+            dt_buf_addf(b, "-%s", names[last] + prefix);
+    }
+    dt_buf_add(b, "]");
+}
+
+char *dt_hostlist_compress(const struct dt_strv *names)
+{
+    struct dt_buf b = DT_BUF_INIT;
+    for (size_t i = 0, n; i < names->n; i += n) {
+        n = alike(names->v + i, names->n - i);
+        dt_buf_add(&b, i ? "," : "");
+        if (n == 1)
+            dt_buf_add(&b, names->v[i]);
+        else
+            add_ranges(&b, names->v + i, n);
+    }
+    return dt_buf_take(&b);
+}
+
 int dt_counts_expand(const char *text, int **out)
 {
     int n = 0;

@@ -136,6 +136,8 @@ char *dt_find_program(const char *name, const char *not_this);
 
 /* "h[1-3,07],x" -> h1 h2 h3 h07 x. */
 int dt_hostlist_expand(const char *text, struct dt_strv *out, struct dt_error *e);
+/* The other way; neighbours that count on become a range, the order is kept. Caller frees. */
+char *dt_hostlist_compress(const struct dt_strv *names);
 /* Slurm's counts, "4(x2),3" -> 4 4 3. Returns how many, -1 where the text is none; caller frees *out. */
 int dt_counts_expand(const char *text, int **out);
 

@@ -283,6 +283,7 @@ static void clusters_refuse_what_they_cannot_run(void **state)
         struct dt_cluster *c = cluster_of(cases[i].cluster);
         struct dt_job job = job_of(cases[i].job);
         struct dt_shape s = cases[i].shape;
+        s.roles[DT_ROLE_WORKER].per_node = job.tasks_per_node;
         if (s.roles[0].count && s.roles[1].count &&
             !s.het) { /* by way of a configuration, to get its nodes */
             char *spec =

@@ -761,7 +761,7 @@ static void clusters_go_through_json_and_give_facts(void **state)
     assert_int_equal(c->n, 2); /* equal nodes are one class, the largest first */
     assert_int_equal(c->classes[0].cpus, 16);
     assert_int_equal(c->classes[1].count, 5);
-    assert_true(!c->backfill && c->max_nodes == 3 && isinf(c->max_time));
+    assert_true(!c->backfill && c->limits.max_nodes == 3 && isinf(c->limits.max_time));
     dt_cluster_facts(c, facts);
     for (int i = 0; i < DT_CLUSTER_FACTS; i++) {
         assert_string_equal(facts[i].name, expected[i].name);

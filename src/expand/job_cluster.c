@@ -1,0 +1,217 @@
+/* What of a whole cluster one job may use. */
+#include "expand/expand.h"
+#include "space/cluster_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_in(const struct dt_strv *names, const char *name)
+{
+    for (size_t i = 0; i < names->n; i++)
+        if (strcmp(names->v[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* The nodes that a node list names; none where it is the name of a file. */
+static struct dt_strv listed(const char *list)
+{
+    struct dt_strv names = DT_STRV_INIT;
+    if (list && !strchr(list, '/'))
+        dt_hostlist_expand(list, &names, NULL);
+    return names;
+}
+
+/* Of the kind those that are usable and not excluded. */
+static size_t count_usable(const struct dt_node_kind *k, const struct dt_strv *excluded)
+{
+    size_t n = k->size.count;
+    for (size_t i = 0; excluded->n && i < k->ngroups; i++) {
+        struct dt_strv names = listed(k->groups[i].usable ? k->groups[i].names : NULL);
+        for (size_t j = 0; j < names.n; j++)
+            n -= is_in(excluded, names.v[j]);
+        dt_strv_free(&names);
+    }
+    return n;
+}
+
+/* Those that allow the constraint; those of any kind (`kinds`) are told apart by their features. */
+static void add_nodes(struct dt_cluster *c, const struct dt_system *s, const char *partition,
+                      const struct dt_strv *excluded, const char *constraint, bool kinds)
+{
+    for (size_t i = 0; i < s->nkinds; i++) {
+        const struct dt_node_kind *k = &s->kinds[i];
+        struct dt_node_class size = k->size;
+        if (!dt_kind_in(k, partition) || !dt_features_allow(size.features, constraint))
+            continue;
+        size.count = count_usable(k, excluded);
+        size.features = kinds ? size.features : NULL;
+        if (size.count)
+            dt_cluster_add(c, &size);
+    }
+}
+
+static void set_partition(struct dt_cluster *c, const struct dt_system *s, const struct dt_partition *p)
+{
+    c->partition = dt_xstrdup(p->name);
+    c->backfill = s->backfill;
+    c->scheduling = s->scheduling;
+    c->closed = strcmp(p->state, "up") != 0;
+    dt_partition_limits_copy(&c->limits, &p->limits);
+}
+
+static char *all_features(const struct dt_system *s)
+{
+    struct dt_strv all = DT_STRV_INIT;
+    for (size_t i = 0; i < s->nkinds; i++) {
+        struct dt_strv own = DT_STRV_INIT;
+        dt_strv_split(&own, s->kinds[i].size.features ? s->kinds[i].size.features : "", ",");
+        for (size_t j = 0; j < own.n; j++)
+            if (!is_in(&all, own.v[j]))
+                dt_strv_add(&all, own.v[j]);
+        dt_strv_free(&own);
+    }
+    char *text = dt_strv_join(&all, ",");
+    dt_strv_free(&all);
+    return text;
+}
+
+/* What else there is but the nodes of the job as submitted. */
+static void add_kinds(struct dt_cluster *c, const struct dt_system *s, const struct dt_strv *excluded)
+{
+    c->features = all_features(s);
+    c->partitions = dt_xcalloc(s->npartitions, sizeof(*c->partitions));
+    for (size_t i = 0; i < s->npartitions; i++) {
+        struct dt_cluster *p = &c->partitions[c->npartitions++];
+        set_partition(p, s, &s->partitions[i]);
+        add_nodes(p, s, s->partitions[i].name, excluded, NULL, true);
+    }
+}
+
+/* ---- limits ---- */
+
+static bool same(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) == 0;
+}
+
+/* The user's association that the job goes by: of the account it names, else of the user's own; one for the partition
+ * comes before one for all. */
+static const struct dt_limits *association(const struct dt_system *s, const char *account,
+                                           const char *partition)
+{
+    const struct dt_limits *found = NULL;
+    for (size_t i = 0; i < s->nlimits; i++) {
+        const struct dt_limits *l = &s->limits[i];
+        bool meant = l->user && (account ? same(l->account, account) : l->preset);
+        if (meant && (!l->partition ? !found : same(l->partition, partition)))
+            found = l;
+    }
+    return found;
+}
+
+static const struct dt_limits *account_limits(const struct dt_system *s, const char *account)
+{
+    for (size_t i = 0; i < s->nlimits; i++)
+        if (!s->limits[i].is_qos && !s->limits[i].user && same(s->limits[i].account, account))
+            return &s->limits[i];
+    return NULL;
+}
+
+static void bind(struct dt_cluster *c, const struct dt_limits *l)
+{
+    c->binding = dt_xrealloc(c->binding, c->nbinding + 1, sizeof(*c->binding));
+    dt_limits_copy(&c->binding[c->nbinding++], l);
+}
+
+static void bind_qos(struct dt_cluster *c, const struct dt_system *s, const char *name)
+{
+    for (size_t i = 0; i < s->nlimits; i++)
+        if (s->limits[i].is_qos && same(s->limits[i].qos, name))
+            bind(c, &s->limits[i]);
+}
+
+static void add_limits(struct dt_cluster *c, const struct dt_system *s, const struct dt_submission *sub)
+{
+    const char *qos = dt_submission_value(sub, "qos");
+    const struct dt_limits *own = association(s, dt_submission_value(sub, "account"), c->partition);
+    if (!s->nlimits)
+        return;
+    if (!qos)
+        qos = own && own->qos ? own->qos : "normal";
+    if (c->limits.qos)
+        bind_qos(c, s, c->limits.qos);
+    if (!same(qos, c->limits.qos))
+        bind_qos(c, s, qos);
+    if (own)
+        bind(c, own);
+    const struct dt_limits *l = own ? account_limits(s, own->account) : NULL;
+    for (size_t i = 0; l && i <= s->nlimits; i++) { /* the bound: a file's accounts may go in a circle */
+        bind(c, l);
+        l = account_limits(s, l->parent);
+    }
+}
+
+/* ---- all of it ---- */
+
+/* Nodes asked for by name must be there. */
+static int check_nodelist(const struct dt_system *s, const struct dt_submission *sub,
+                          const struct dt_partition *p, struct dt_error *e)
+{
+    const struct dt_option *o = dt_submission_get(sub, "nodelist");
+    const char *partitions = dt_submission_value(sub, "partition");
+    if (!o || !o->value || (partitions && strchr(partitions, ',')))
+        return 0; /* in several they may lie in another one */
+    struct dt_strv wanted = listed(o->value), there = DT_STRV_INIT;
+    const char *missing = NULL;
+    for (size_t i = 0; wanted.n && i < s->nkinds; i++)
+        for (size_t j = 0; dt_kind_in(&s->kinds[i], p->name) && j < s->kinds[i].ngroups; j++)
+            dt_hostlist_expand(s->kinds[i].groups[j].names, &there, NULL);
+    for (size_t i = 0; i < wanted.n && !missing; i++)
+        missing = is_in(&there, wanted.v[i]) ? NULL : wanted.v[i];
+    if (missing) {
+        char *title = dt_option_title(sub, o), *names = dt_hostlist_compress(&there);
+        dt_fail(e, "%s: there is no node \"%s\" in partition %s; its nodes are %s", title, missing,
+                p->name, names);
+        free(title);
+        free(names);
+    }
+    int rc = missing ? -1 : 0;
+    dt_strv_free(&wanted);
+    dt_strv_free(&there);
+    return rc;
+}
+
+/* Of several partitions the first is the model. */
+static const struct dt_partition *partition_of(const struct dt_system *s, const struct dt_submission *sub,
+                                               struct dt_error *e)
+{
+    struct dt_strv names = DT_STRV_INIT;
+    const char *wanted = dt_submission_value(sub, "partition");
+    dt_strv_split(&names, wanted ? wanted : "", ",");
+    const struct dt_partition *p = dt_system_partition(s, names.n ? names.v[0] : NULL, e);
+    dt_strv_free(&names);
+    return p;
+}
+
+struct dt_cluster *dt_job_cluster(const struct dt_system *s, const struct dt_submission *sub, bool kinds,
+                                  struct dt_error *e)
+{
+    const struct dt_partition *p = partition_of(s, sub, e);
+    if (!p || check_nodelist(s, sub, p, e) < 0)
+        return NULL;
+    struct dt_strv excluded = listed(dt_submission_value(sub, "exclude"));
+    struct dt_cluster *c = dt_xcalloc(1, sizeof(*c));
+    set_partition(c, s, p);
+    add_nodes(c, s, p->name, &excluded, dt_submission_value(sub, "constraint"), false);
+    if (kinds)
+        add_kinds(c, s, &excluded);
+    dt_amounts_copy(&c->licenses, &s->licenses);
+    add_limits(c, s, sub);
+    dt_strv_free(&excluded);
+    if (c->n)
+        return c;
+    dt_fail(e, "partition %s has no node that is up and fits the job's --constraint and --exclude", p->name);
+    dt_cluster_free(c);
+    return NULL;
+}
