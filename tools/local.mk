@@ -9,7 +9,7 @@ bin_PROGRAMS += dt-tune dt-sbatch
 TOOLS_COMMON = tools/tools.h tools/common.c tools/study.c tools/dry_run.c tools/expand.c tools/submit.c
 dt_tune_SOURCES = \
 	tools/dt-tune.c $(TOOLS_COMMON) tools/prepare.c tools/run.c tools/check.c tools/metric.c \
-	tools/report.c tools/history.c tools/serve.c tools/suggest.c tools/simulate.c tools/simulate.h tools/rehearse.c tools/topo.c
+	tools/report.c tools/history.c tools/serve.c tools/suggest.c tools/simulate.c tools/simulate.h tools/rehearse.c tools/topo.c tools/machine.c
 dt_tune_LDADD = $(LIBDT_LIBS)
 dt_sbatch_SOURCES = tools/dt-sbatch.c plugin/options.h $(TOOLS_COMMON)
 dt_sbatch_LDADD = $(LIBDT_LIBS)

@@ -20,11 +20,11 @@ static uint64_t hash(uint64_t h, const char *text)
     return h;
 }
 
-void dt_topology_key(const struct dt_node_facts *k, char key[17])
+void dt_topology_key(const struct dt_node_class *k, char key[17])
 {
-    char *text = dt_xasprintf("cpus=%zu\nsockets=%zu\ncores=%zu\nthreads=%zu\ngres=%s\nfeatures=%s\n",
-                              k->cpus, k->sockets, k->cores, k->threads, k->gres ? k->gres : "",
-                              k->features ? k->features : "");
+    char *text = dt_xasprintf("cpus=%zu\nsockets=%zu\ncores=%zu\nthreads=%zu\nmem=%llu\ngres=%s\n",
+                              k->cpus, k->sockets, k->cores, k->threads,
+                              (unsigned long long)k->mem_mib, k->gres ? k->gres : "");
     snprintf(key, 17, "%016llx", (unsigned long long)hash(0xcbf29ce484222325, text));
     free(text);
 }

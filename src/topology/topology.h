@@ -5,6 +5,7 @@
 #ifndef DT_TOPOLOGY_H
 #define DT_TOPOLOGY_H
 
+#include "space/cluster.h"
 #include "util/util.h"
 
 #include <hwloc.h>
@@ -140,12 +141,9 @@ struct json_object *dt_seats_to_json(const struct dt_seat *seats, size_t n);
 /* $XDG_CACHE_HOME/dt-tune/topology, else ~/.cache/dt-tune/topology; need not exist. Caller frees. NULL where nobody
  * knows the user's home. */
 char *dt_topology_cache(void);
-/* The name of a kind of nodes: a hash (FNV-1a, 64 bits) of what Slurm says of it. NULL for a text is the same as "". */
-struct dt_node_facts {
-    size_t cpus, sockets, cores, threads; /* of the node, the node, a socket, a core */
-    const char *gres, *features;
-};
-void dt_topology_key(const struct dt_node_facts *kind, char key[17]);
+/* The name of a kind of nodes: a hash (FNV-1a, 64 bits) of what Slurm says of their hardware, CPUs, sockets, cores,
+ * threads, memory and gres. Not of their features, which a cluster of a job may leave out. */
+void dt_topology_key(const struct dt_node_class *kind, char key[17]);
 /* The file for a node: in the folder `given` (or NULL) NAME.xml, where NAME is the node's name or a list of nodes as
  * Slurm writes it ("dgx[01-16]"), else KEY.xml; else in `cache` (or NULL) KEY.xml. `key` may be NULL. NULL where there
  * is none. Caller frees. */

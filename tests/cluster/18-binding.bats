@@ -95,6 +95,20 @@ study() {
     cat seen
 }
 
+# as_planned TRIAL TASKS: its workers have seen what the plan for such tasks says.
+as_planned() {
+    dt-tune topo --machine='machines/h[1-4].xml' --plan="$2" --format=json >plan.json
+    /usr/bin/python3 - "$1" <<'END'
+import json, sys
+seen = [line.split() for line in open("seen")]
+seen = [t[4:] for t in sorted(seen, key=lambda t: int(t[2])) if t[0] == sys.argv[1] and t[1] == "worker"]
+want = [[t["mask"][2:], ",".join(map(str, t["gpus"])), t["cpus"]] for t in json.load(open("plan.json"))]
+if all(t[1] == "-" for t in seen): # without device files Slurm does not say which GPUs
+    want = [[t[0], "-", t[2]] for t in want]
+sys.exit(f"{seen} is not as planned, {want}" if seen != want else 0)
+END
+}
+
 # found TRIAL ROLE RANK MASK GPU CPUS: that task has seen this; GPU only where devices are real.
 found() {
     local gpu=$5
@@ -110,6 +124,7 @@ found() {
     found 2 ps 1 1 - 0
     found 2 worker 0 2 0 1
     found 2 worker 1 1 1 0
+    as_planned 2 2xworker:1:1
     # the job as submitted is Slurm's alone
     found 1 worker 0 1 0 -
     found 1 worker 1 2 1 -
@@ -120,6 +135,7 @@ found() {
     study 'srun ./task.sh' -n 1 --gpus-per-task=1
     found 2 worker 0 2 0 1
     found 2 worker 1 1 1 0
+    as_planned 2 2xworker:1:1
 }
 
 @test "packed, two roles on a node: nothing that the other step has" {
@@ -135,6 +151,7 @@ found() {
     study 'srun ./task.sh' -N 2 --ntasks-per-node=2 --gpus-per-task=1
     found 1 worker 0 2 0 1
     found 1 worker 1 1 1 0
+    as_planned 1 2xworker:1:1
 }
 
 @test "all GPUs seen by all: CPUs at the GPU of the local rank" {
@@ -163,4 +180,17 @@ found() {
     found 2 worker 0 1 0 -
     found 2 worker 1 2 1 -
     [ "$(grep -c 'tasks are not bound to CPUs: ' "dt-tune-$job/trials/0002/output.log")" = 1 ]
+}
+
+@test "dt-tune topo --gather asks a node of every kind, and --node shows what it said" {
+    export XDG_CACHE_HOME=$PWD/cache
+    dt-tune topo --gather
+    [ "$(ls cache/dt-tune/topology | wc -l)" = 1 ] # both halves are of the same make
+    dt-tune topo --node=h3 | grep -q "^  NUMA node 0, .* CPUs 0"
+    dt-tune topo --machine="$(echo cache/dt-tune/topology/*.xml)" --plan=worker:1 | grep -qx 'worker: CPUs 0 (0x1)'
+    scontrol update nodename=h[1-4] state=drain reason=test
+    run dt-tune topo --gather --node=h1
+    scontrol update nodename=h[1-4] state=resume
+    [ "$status" = 1 ]
+    [[ $output == *"h1: none of these nodes is up"* ]]
 }

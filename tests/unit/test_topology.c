@@ -452,8 +452,11 @@ static void test_files(void **state)
     char given[] = "/tmp/dt-test-XXXXXX", cache[] = "/tmp/dt-test-XXXXXX", key[17], other[17];
     assert_non_null(mkdtemp(given));
     assert_non_null(mkdtemp(cache));
-    struct dt_node_facts kind = {64, 2, 32, 2, "gpu:a100:4", "fast"};
+    struct dt_node_class kind = {.cpus = 64, .sockets = 2, .cores = 16, .threads = 2, .gres = "gpu:a100:4"};
     dt_topology_key(&kind, key);
+    kind.features = "fast";
+    dt_topology_key(&kind, other);
+    assert_string_equal(key, other);
     kind.gres = NULL;
     dt_topology_key(&kind, other);
     assert_string_not_equal(key, other);
