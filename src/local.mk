@@ -15,7 +15,7 @@ libdt_a_SOURCES += \
 
 libdt_a_SOURCES += \
 	src/expand/carrier.h src/expand/carrier.c src/expand/expand.h src/expand/job.c src/expand/job_cluster.c src/expand/request.c src/expand/shape.c \
-	src/expand/generate.c src/expand/steps.c src/expand/expand.c
+	src/expand/natural.c src/expand/generate.c src/expand/steps.c src/expand/expand.c
 
 libdt_a_SOURCES += src/placement/placement.h src/placement/placement.c
 

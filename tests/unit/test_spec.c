@@ -431,6 +431,8 @@ static const struct {
      "S.json:2: checkpoint.signal: \"KILL\" is not a signal for this; there are USR1, USR2, TERM, INT and HUP"},
     {"{\"dt\": {\"workers\": 2},\n\"checkpoint\": {\"exit_code\": 256}}",
      "S.json:2: checkpoint.exit_code: a program's exit code is at most 255"},
+    {"{\"dt\": {\n\"ps_cpus\": \"auto\"}}",
+     "S.json:2: dt.ps_cpus: only worker_gpus, worker_cpus and worker_mem can be \"auto\""},
     {"{\"dt\": {\"workers\": 2},\n\"placement\": {\"bind\": \"all\"}}",
      "S.json:2: placement.bind: \"all\" is not a way to bind tasks; auto or none"},
     {"{\"dt\": {\"workers\": 2},\n\"placement\": {\"bnd\": \"none\"}}",
