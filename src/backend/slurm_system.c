@@ -206,7 +206,17 @@ static const char *partition_state(uint16_t state)
     return takes && starts ? "up" : takes ? "down" : starts ? "drain" : "inactive";
 }
 
-static void add_partition(struct dt_system *s, const partition_info_t *part,
+static void set_first_node(struct dt_partition_limits *l, const partition_info_t *part, const node_info_msg_t *nodes)
+{
+    int first = part->node_inx ? part->node_inx[0] : -1;
+    if (first < 0 || first >= (int)nodes->record_count || !nodes->node_array[first].name)
+        return;
+    const struct dt_node_class size = size_of(&nodes->node_array[first]);
+    l->first_cpus = size.cpus;
+    l->first_mem = size.mem_mib;
+}
+
+static void add_partition(struct dt_system *s, const partition_info_t *part, const node_info_msg_t *nodes,
                           const slurm_conf_t *conf)
 {
     struct dt_partition *p = &s->partitions[s->npartitions++];
@@ -224,6 +234,7 @@ static void add_partition(struct dt_system *s, const partition_info_t *part,
     take_defaults(part->job_defaults_list, l);
     l->total_nodes = part->total_nodes;
     l->total_cpus = part->total_cpus;
+    set_first_node(l, part, nodes);
     l->exclusive = part->max_share == 0;
     l->reserved = part->flags & PART_FLAG_REQ_RESV;
     l->root_only = part->flags & PART_FLAG_ROOT_ONLY;
@@ -299,7 +310,7 @@ struct dt_system *dt_slurm_system(bool all, bool licenses, struct dt_error *e)
     set_scheduling(s, conf);
     s->partitions = dt_xcalloc(parts->record_count, sizeof(*s->partitions));
     for (uint32_t i = 0; i < parts->record_count; i++)
-        add_partition(s, &parts->partition_array[i], conf);
+        add_partition(s, &parts->partition_array[i], nodes, conf);
     add_nodes(s, parts, nodes);
     if (all)
         load_switches(s);

@@ -135,11 +135,12 @@ static void put_gres(struct header *h, const struct dt_trial_script *t, const ch
 
 /* Memory in one form only, as Slurm wants it: the tuned amount by CPU, else the user's own option.
  */
-static void put_memory(struct header *h, const struct dt_trial_script *t, const struct dt_role *r)
+static void put_memory(struct header *h, const struct dt_trial_script *t, const struct dt_role *r,
+                       uint64_t mem)
 {
     const struct dt_option *per_gpu = given(t, "mem-per-gpu");
-    if (r->mem_mib) {
-        putf(h, "mem-per-cpu", "%luM", (unsigned long)((r->mem_mib + r->cpus - 1) / r->cpus));
+    if (mem) {
+        putf(h, "mem-per-cpu", "%luM", (unsigned long)((mem + r->cpus - 1) / r->cpus));
     } else if (per_gpu && !r->gpus && !r->gpus_as_given &&
                t->job->mem_mib) { /* no GPUs: the same amount by CPU */
         putf(h, "mem-per-cpu", "%luM",
@@ -186,7 +187,7 @@ static void put_role(struct header *h, const struct dt_trial_script *t, int role
         put_as_given(h, t, node_options[i]);
     if (role == DT_ROLE_WORKER)
         put_as_given(h, t, "ntasks-per-socket");
-    put_memory(h, t, r);
+    put_memory(h, t, r, dt_role_mem_written(t->shape, t->job, role));
     put_tmp(h, t, r->tmp_mib);
     put_gres(h, t, "gpus-per-task", r->gpus, r->gpus_as_given ? r->count : 0, r->nodes);
 }
@@ -214,7 +215,7 @@ static void put_packed(struct header *h, const struct dt_trial_script *t)
     if (tuned_mem || (given(t, "mem-per-gpu") && share.mem_mib))
         putf(h, "mem", "%luM", (unsigned long)share.mem_mib);
     else
-        put_memory(h, t, &(struct dt_role){.cpus = 1});
+        put_memory(h, t, &(struct dt_role){.cpus = 1}, 0);
     put_tmp(h, t, share.tmp_mib);
     const struct dt_role *workers = &s->roles[DT_ROLE_WORKER];
     put_gres(h, t, "gpus-per-node", share.gpus, workers->gpus_as_given ? workers->count : 0, s->nodes);

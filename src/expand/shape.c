@@ -126,6 +126,14 @@ uint64_t dt_role_mem(const struct dt_shape *s, const struct dt_job *job, int rol
     return job->mem_mib ? job->mem_mib : job->share_mib ? job->share_mib : other->mem_mib;
 }
 
+uint64_t dt_role_mem_written(const struct dt_shape *s, const struct dt_job *job, int role)
+{
+    const struct dt_role *r = &s->roles[role], *other = &s->roles[1 - role];
+    if (r->mem_mib || !s->het || !other->mem_mib || job->given.memory != DT_MEMORY_NODE)
+        return r->mem_mib;
+    return dt_role_mem(s, job, role);
+}
+
 /* Tasks of a role that a node of the class holds. */
 static size_t fit(const struct dt_role *r, const struct dt_job *job, const struct dt_node_class *k)
 {

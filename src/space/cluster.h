@@ -37,6 +37,8 @@ struct dt_partition_limits {
     uint64_t def_mem_per_gpu;                      /* MiB */
     size_t def_cpus_per_gpu;
     size_t total_nodes, total_cpus; /* with those that are down; 0: not known */
+    size_t first_cpus; /* of the partition's first node, by which slurmctld judges memory; 0: not known */
+    uint64_t first_mem;
     bool exclusive;                 /* whole nodes only */
     bool reserved, root_only;       /* for jobs in a reservation only, or for root */
     /* Lists, "a,b"; NULL: all, or nobody. */

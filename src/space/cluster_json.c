@@ -102,6 +102,8 @@ void dt_put_partition_limits(struct json_object *o, const struct dt_partition_li
     dt_put_size(o, "max_mem_per_node", l->max_mem_per_node);
     dt_put_size(o, "total_nodes", l->total_nodes);
     dt_put_size(o, "total_cpus", l->total_cpus);
+    dt_put_size(o, "first_cpus", l->first_cpus);
+    dt_put_size(o, "first_mem", l->first_mem);
     dt_put_flag(o, "exclusive", l->exclusive);
     dt_put_flag(o, "reserved", l->reserved);
     dt_put_flag(o, "root_only", l->root_only);
@@ -128,6 +130,8 @@ void dt_take_partition_limits(struct dt_fields *f, struct dt_partition_limits *l
     dt_fields_u64(f, "max_mem_per_node", &l->max_mem_per_node);
     dt_fields_size(f, "total_nodes", &l->total_nodes);
     dt_fields_size(f, "total_cpus", &l->total_cpus);
+    dt_fields_size(f, "first_cpus", &l->first_cpus);
+    dt_fields_u64(f, "first_mem", &l->first_mem);
     dt_fields_bool(f, "exclusive", &l->exclusive);
     dt_fields_bool(f, "reserved", &l->reserved);
     dt_fields_bool(f, "root_only", &l->root_only);

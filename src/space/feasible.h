@@ -29,9 +29,11 @@ struct dt_request {
     bool whole_nodes, overcommit;
 };
 
-/* The two reasons that callers may put in words of their own. */
+/* Reasons that callers may put in words of their own. */
 extern const char dt_no_room[];  /* a component alone is too large for the nodes */
 extern const char dt_not_apart[]; /* all components together are */
+/* Slurm would start the job, but srun not its tasks: CPUs enough, in parts that are no whole tasks. */
+extern const char dt_torn[];
 
 /* NULL: it can start. Else why it never does, the same text for the same kind of reason: static. The components of a
  * heterogeneous job start together, on nodes of their own. `partition` (NULL: the cluster itself) is where the nodes are;

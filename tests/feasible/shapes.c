@@ -50,6 +50,14 @@ static size_t largest(const struct dt_system *s, size_t of)
     return most;
 }
 
+static size_t smallest(const struct dt_system *s)
+{
+    size_t least = s->kinds[0].size.cpus;
+    for (size_t i = 1; i < s->nkinds; i++)
+        least = s->kinds[i].size.cpus < least ? s->kinds[i].size.cpus : least;
+    return least;
+}
+
 static size_t all_nodes(const struct dt_system *s)
 {
     size_t n = 0;
@@ -61,16 +69,16 @@ static size_t all_nodes(const struct dt_system *s)
 static void add_sizes(struct dt_strv *argv, const struct dt_system *s)
 {
     size_t cpus = largest(s, 0), nodes = all_nodes(s);
-    size_t tasks = between(1, cpus * 2);
+    size_t tasks = between(1, cpus * 2), least_cpus = smallest(s);
     if (one_in(2))
-        dt_strv_addf(argv, "--cpus-per-task=%zu", between(1, one_in(5) ? cpus + 1 : (cpus + 1) / 2));
+        dt_strv_addf(argv, "--cpus-per-task=%zu", between(1, one_in(8) ? cpus + 1 : (cpus + 2) / 3));
     if (one_in(3))
         dt_strv_addf(argv, "--nodes=%zu", between(1, nodes + one_in(4)));
     else if (one_in(4))
         dt_strv_addf(argv, "--nodes=%zu-%zu", between(1, 2), between(2, nodes));
     if (one_in(4))
-        dt_strv_addf(argv, "--ntasks-per-node=%zu", between(1, cpus));
-    else
+        dt_strv_addf(argv, "--ntasks-per-node=%zu", between(1, one_in(3) ? cpus : least_cpus));
+    if (!one_in(4))
         dt_strv_addf(argv, "--ntasks=%zu", one_in(2) ? between(1, 6) : tasks);
     if (one_in(8))
         dt_strv_add(argv, "--exclusive");
@@ -78,7 +86,7 @@ static void add_sizes(struct dt_strv *argv, const struct dt_system *s)
         dt_strv_add(argv, "--overcommit");
     if (one_in(12))
         dt_strv_addf(argv, "--ntasks-per-core=%zu", between(1, 2));
-    if (one_in(12))
+    if (one_in(20))
         dt_strv_addf(argv, "--extra-node-info=%zu:%zu", between(1, 2), between(1, 4));
 }
 
@@ -90,7 +98,7 @@ static void add_memory(struct dt_strv *argv, const struct dt_system *s, bool gpu
         dt_strv_addf(argv, "--mem=%zuM", one_in(6) ? 0 : between(1, mem + mem / 8));
         break;
     case 1:
-        dt_strv_addf(argv, "--mem-per-cpu=%zuM", between(1, 2 * mem / cpus));
+        dt_strv_addf(argv, "--mem-per-cpu=%zuM", between(1, (one_in(3) ? 2 : 1) * mem / cpus));
         break;
     case 2:
         if (gpus)
@@ -176,17 +184,17 @@ static struct dt_space *random_space(const struct dt_system *s, const struct dt_
     size_t cpus = largest(s, 0), mem = largest(s, 1), gpus = largest(s, 2);
     bool servers = !one_in(4);
     dt_buf_addf(&text, "{\"version\": 1, \"layout\": \"%s\", \"dt\": {\"workers\": {\"choices\": [%zu]}", one_in(2) ? "het" : "packed",
-                between(1, cpus + 2));
+                between(1, one_in(2) ? 4 : cpus + 2));
     if (servers)
         dt_buf_addf(&text, ", \"ps\": {\"choices\": [%zu]}", between(1, 4));
     if (one_in(2))
-        dt_buf_addf(&text, ", \"worker_cpus\": {\"choices\": [%zu]}", between(1, one_in(4) ? cpus : cpus / 2));
+        dt_buf_addf(&text, ", \"worker_cpus\": {\"choices\": [%zu]}", between(1, one_in(5) ? cpus : (cpus + 2) / 3));
     if (servers && one_in(2))
         dt_buf_addf(&text, ", \"ps_cpus\": {\"choices\": [%zu]}", between(1, cpus / 2));
     if (one_in(3))
-        dt_buf_addf(&text, ", \"worker_mem\": {\"choices\": [\"%zuM\"]}", between(1, mem));
+        dt_buf_addf(&text, ", \"worker_mem\": {\"choices\": [\"%zuM\"]}", between(1, one_in(4) ? mem : mem / 4));
     if (servers && one_in(4))
-        dt_buf_addf(&text, ", \"ps_mem\": {\"choices\": [\"%zuM\"]}", between(1, mem / 2));
+        dt_buf_addf(&text, ", \"ps_mem\": {\"choices\": [\"%zuM\"]}", between(1, mem / 4));
     if (gpus && one_in(3))
         dt_buf_addf(&text, ", \"worker_gpus\": {\"choices\": [%zu]}", between(1, gpus));
     if (one_in(4))
@@ -250,7 +258,8 @@ static void write_shape(const char *dir, size_t i, struct dt_trial_script *t, st
         write_script(dir, i, 1, t);
         return;
     }
-    for (size_t n = 1; n <= tasks && n <= 6; n++) {
+    size_t cap = t->job->tasks_per_node, n = cap ? (shape->roles[1].count + cap - 1) / cap : 1;
+    for (; n <= tasks && n <= 6; n++) {
         shape->nodes = n;
         write_script(dir, i, n, t);
     }

@@ -271,7 +271,8 @@ static void clusters_refuse_what_they_cannot_run(void **state)
         {four, {0}, {ROLES(4, 1, 13, 1)}, "layout packed:", 0},
         {four, {0}, {ROLES(2, 2, 2, 2)}, NULL, 2},
         {four, {0}, {ROLES(1, 4, 1, 1)}, NULL, 2},
-        {mixed, {0}, {ROLES(2, 4, 4, 4), .het = true}, NULL, 0},
+        {mixed, {0}, {ROLES(1, 4, 4, 4), .het = true}, NULL, 0},
+        {mixed, {0}, {ROLES(2, 4, 4, 4), .het = true}, "layout het:", 0}, /* Slurm: the large node for servers */
         {mixed, {0}, {ROLES(3, 4, 4, 4), .het = true}, "layout het:", 0},
         {mixed, {0}, {ROLES(1, 1, 15, 1)}, NULL, 1},
         {two_max, {0}, {ROLES(0, 1, 9, 1)}, "workers:", 0},
