@@ -360,6 +360,7 @@ static int read_all(struct dt_launch_plan *p, char *const *env, struct dt_error 
         return -1;
     p->share_cores =
         !p->het && !p->steps && p->n_roles > 1 && cores_are_short(p, threads_per_core());
+    p->bind = p->bind && !p->overcommit && !p->share_cores; /* there are not CPUs for every task */
     return 0;
 }
 
