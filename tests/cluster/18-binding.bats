@@ -9,7 +9,7 @@ load common
 
 setup_file() {
     export BATS_NO_PARALLELIZE_WITHIN_FILE=true
-    cluster_up --nodes 4 --cpus 2 --gpus 2 --conf TaskPlugin=task/affinity
+    cluster_up --kind '4 Sockets=2 CoresPerSocket=1 RealMemory=4096 Gres=gpu:2' --conf TaskPlugin=task/affinity
 }
 
 teardown_file() {
@@ -185,12 +185,29 @@ found() {
 @test "dt-tune topo --gather asks a node of every kind, and --node shows what it said" {
     export XDG_CACHE_HOME=$PWD/cache
     dt-tune topo --gather
-    [ "$(ls cache/dt-tune/topology | wc -l)" = 1 ] # both halves are of the same make
+    [ "$(ls cache/dt-tune/topology | wc -l)" = 1 ]
     dt-tune topo --node=h3 | grep -q "^  NUMA node 0, .* CPUs 0"
     dt-tune topo --machine="$(echo cache/dt-tune/topology/*.xml)" --plan=worker:1 | grep -qx 'worker: CPUs 0 (0x1)'
     scontrol update nodename=h[1-4] state=drain reason=test
     run dt-tune topo --gather --node=h1
     scontrol update nodename=h[1-4] state=resume
+    idle() { [ "$(sinfo -h -p main -o %t)" = idle ]; }
+    wait_for 20 idle
     [ "$status" = 1 ]
     [[ $output == *"h1: none of these nodes is up"* ]]
+}
+
+@test "sizes that are left to the nodes come from their topology, and stay the study's" {
+    cat >spec.json <<END
+{ "dt": {"workers": {"choices": [1, 2]}, "worker_cpus": "auto", "worker_gpus": "auto"},
+  "placement": {"topology": "$PWD/machines"}, "layout": "packed" }
+END
+    printf '#!/bin/bash\nsrun true\n' >train.sh
+    sbatch --dt-tune=spec.json --dt-dry-run -n 1 --gpus-per-task=1 train.sh >dry
+    grep -qE '^ *worker_cpus +1$' dry
+    grep -qE '^ *worker_gpus +1$' dry
+    sed -i 's/"worker_gpus": "auto"/"ps_gpus": "auto"/' spec.json
+    run sbatch --dt-tune=spec.json -n 1 --gpus-per-task=1 train.sh
+    [ "$status" -ne 0 ]
+    [[ $output == *'spec.json:1: dt.ps_gpus: only worker_gpus, worker_cpus and worker_mem can be "auto"'* ]]
 }
