@@ -378,6 +378,110 @@ static void test_plans(void **state)
         check_plan(&plans[i]);
 }
 
+/* ---- any plan ---- */
+
+static uint64_t next_random(uint64_t *x) /* xorshift */
+{
+    *x ^= *x << 13;
+    *x ^= *x >> 7;
+    *x ^= *x << 17;
+    return *x;
+}
+
+static size_t below(uint64_t *x, size_t n)
+{
+    return (size_t)(next_random(x) % n);
+}
+
+static size_t any_seats(uint64_t *x, const struct dt_topology *t, struct dt_seat *seats, size_t most)
+{
+    size_t n = 1 + below(x, most);
+    for (size_t i = 0; i < n; i++) {
+        bool server = below(x, 4) == 0;
+        seats[i] = (struct dt_seat){.role = server ? "ps" : "worker",
+                                    .server = server,
+                                    .cpus = 1 + below(x, 1 + dt_topology_pus(t) / n),
+                                    .gpus = server || !t->ngpus ? 0 : below(x, 3)};
+    }
+    return n;
+}
+
+/* No GPU twice, and none that is not in the pool. */
+static void check_gpus(const struct dt_topology *t, const bool *in_pool, const struct dt_seat *seats,
+                       size_t n)
+{
+    bool *taken = dt_xcalloc(t->ngpus, sizeof(*taken));
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < seats[i].gpus; k++) {
+            assert_true(in_pool[seats[i].gpu[k]]);
+            assert_false(taken[seats[i].gpu[k]]);
+            taken[seats[i].gpu[k]] = true;
+        }
+    free(taken);
+}
+
+/* A single task with one GPU has cores of its node where those suffice. */
+static void check_alone(const struct dt_topology *t, hwloc_const_bitmap_t allowed,
+                        const struct dt_seat *seat)
+{
+    if (seat->gpus != 1 || t->gpus[seat->gpu[0]].numa == DT_NOWHERE)
+        return;
+    hwloc_bitmap_t near = dt_topology_near_gpu(t, seat->gpu[0]);
+    hwloc_bitmap_and(near, near, allowed);
+    if (hwloc_bitmap_weight(near) >= (int)seat->cpus)
+        assert_true(hwloc_bitmap_isincluded(seat->pus, near));
+    hwloc_bitmap_free(near);
+}
+
+static void check_any(uint64_t *x, const struct dt_topology *t)
+{
+    struct dt_seat seats[12];
+    size_t n = any_seats(x, t, seats, 12), npool = 0, need = 0, all = 0;
+    size_t *pool = dt_xcalloc(t->ngpus, sizeof(*pool));
+    bool *in_pool = dt_xcalloc(t->ngpus, sizeof(*in_pool));
+    bool threads = below(x, 2);
+    hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
+    for (size_t i = 0; i < t->ngpus; i++)
+        if ((in_pool[i] = below(x, 4) > 0))
+            pool[npool++] = i;
+    for (size_t i = 0; i < t->ncores; i++)
+        for (int pu = hwloc_bitmap_first(t->cores[i].pus); pu >= 0; pu = hwloc_bitmap_next(t->cores[i].pus, pu))
+            if (below(x, 5) > 0)
+                hwloc_bitmap_set(allowed, (unsigned)pu);
+    for (size_t i = 0; i < n; i++) {
+        need += seats[i].gpus;
+        all += seats[i].cpus;
+    }
+    int gpus = dt_topology_share_gpus(t, pool, npool, seats, n, NULL);
+    assert_int_equal(gpus, need <= npool ? 0 : -1);
+    if (gpus == 0) {
+        check_gpus(t, in_pool, seats, n);
+        int rc = dt_topology_seat(t, allowed, threads, seats, n, NULL);
+        if (threads) /* then whatever there is can be used */
+            assert_int_equal(rc, (int)all <= hwloc_bitmap_weight(allowed) ? 0 : -1);
+        if (rc == 0)
+            check_seats(t, allowed, threads, seats, n);
+        if (rc == 0 && n == 1)
+            check_alone(t, allowed, &seats[0]);
+    }
+    dt_seats_free(seats, n);
+    hwloc_bitmap_free(allowed);
+    free(in_pool);
+    free(pool);
+}
+
+static void test_any_plan(void **state)
+{
+    uint64_t x = 88172645463325252;
+    (void)state;
+    for (size_t i = 0; i < COUNT(machines); i++) {
+        struct dt_topology *t = read_machine(machines[i].name);
+        for (size_t k = 0; k < 300; k++)
+            check_any(&x, t);
+        dt_topology_free(t);
+    }
+}
+
 /* ---- words and files ---- */
 
 static void test_text(void **state)
@@ -533,7 +637,7 @@ int main(void)
         cmocka_unit_test(test_nvlink),     cmocka_unit_test(test_plans),
         cmocka_unit_test(test_text),       cmocka_unit_test(test_seats_text),
         cmocka_unit_test(test_files),      cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_here),
+        cmocka_unit_test(test_here),       cmocka_unit_test(test_any_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
