@@ -1,7 +1,7 @@
 bin_PROGRAMS += dt-launch
 dt_launch_SOURCES = tools/dt-launch.c
 # Not all of LIBDT_LIBS: it is started for every task of every trial, and a library's threads would take the
-# signals for which it waits.
+# signals for which it waits. (Of hwloc nothing is used that starts any.)
 dt_launch_LDADD = libdt.a $(JSON_C_LIBS) $(HWLOC_LIBS) $(SLURM_LIBS) -lm
 dist_man_MANS += tools/dt-launch.1 tools/dt-tune.1 tools/dt-sbatch.1
 

@@ -1,4 +1,5 @@
-/* dt-tune topo of a single node: its cores and devices, and who of a trial's tasks would sit where. */
+/* dt-tune topo of a single node: its cores and devices, and who of a trial's tasks would sit where.
+ */
 #include "tools/tools.h"
 #include "topology/topology.h"
 
@@ -19,8 +20,8 @@ static int read_seat(const char *word, struct dt_seat *seat, struct dt_error *e)
     struct dt_strv parts = DT_STRV_INIT;
     int64_t cpus = 0, gpus = 0;
     dt_strv_split(&parts, word, ":");
-    bool ok = (parts.n == 2 || parts.n == 3) && dt_parse_int64(parts.v[1], &cpus) == 0 && cpus > 0 &&
-              (parts.n == 2 || (dt_parse_int64(parts.v[2], &gpus) == 0 && gpus >= 0));
+    bool ok = (parts.n == 2 || parts.n == 3) && dt_parse_int64(parts.v[1], &cpus) == 0 &&
+              cpus > 0 && (parts.n == 2 || (dt_parse_int64(parts.v[2], &gpus) == 0 && gpus >= 0));
     if (ok)
         *seat = (struct dt_seat){.role = dt_xstrdup(parts.v[0]),
                                  .server = strcmp(parts.v[0], "ps") == 0,
@@ -28,8 +29,10 @@ static int read_seat(const char *word, struct dt_seat *seat, struct dt_error *e)
                                  .gpus = (size_t)gpus};
     dt_strv_free(&parts);
     return ok ? 0
-              : dt_fail(e, "topo: --plan: \"%s\" is no task; write ROLE:CPUS or ROLE:CPUS:GPUS, and "
-                           "NxROLE:CPUS:GPUS for N of them", word);
+              : dt_fail(e,
+                        "topo: --plan: \"%s\" is no task; write ROLE:CPUS or ROLE:CPUS:GPUS, and "
+                        "NxROLE:CPUS:GPUS for N of them",
+                        word);
 }
 
 static void free_seats(struct dt_seat *seats, size_t n)
@@ -100,8 +103,9 @@ int print_machine(const char *path, const char *plan, enum topo_format format, s
 {
     bool here = strcmp(path, "here") == 0, json = format == TOPO_JSON;
     if (format == TOPO_XML) {
-        char *xml = here ? dt_topology_export(e)
-                         : (dt_fail(e, "topo: --format=xml writes this node's: --machine=here"), NULL);
+        char *xml =
+            here ? dt_topology_export(e)
+                 : (dt_fail(e, "topo: --format=xml writes this node's: --machine=here"), NULL);
         int rc = xml && fputs(xml, stdout) >= 0 ? 0 : -1;
         free(xml);
         return rc;
@@ -135,7 +139,8 @@ static char *any_node(const struct dt_node_kind *k)
     return name;
 }
 
-/* With the node's GPUs in the step their driver tells how they are connected, also where steps are kept to their own. */
+/* With the node's GPUs in the step their driver tells how they are connected, also where steps are
+ * kept to their own. */
 static int run_there(const struct dt_node_kind *k, const char *node, const char *self,
                      const char *output, bool gpus, struct dt_error *e)
 {
@@ -178,7 +183,9 @@ static int gather_kind(const struct dt_node_kind *k, const char *folder, const c
     char key[17], *node = any_node(k);
     dt_topology_key(&k->size, key);
     char *path = dt_xasprintf("%s/%s.xml", folder, key), *part = dt_xasprintf("%s.part", path);
-    int rc = node ? -1 : dt_fail(e, "%s: none of these nodes is up", k->ngroups ? k->groups[0].names : "?");
+    int rc =
+        node ? -1
+             : dt_fail(e, "%s: none of these nodes is up", k->ngroups ? k->groups[0].names : "?");
     if (node && k->size.gpus)
         rc = run_there(k, node, self, part, true, NULL);
     if (node && rc < 0)

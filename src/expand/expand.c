@@ -358,9 +358,14 @@ static struct json_object *monitor_json(const struct dt_trial_script *t)
 /* Options of the job that say themselves where tasks sit. */
 static bool is_bound_by_user(const struct dt_trial_script *t)
 {
-    static const char *const names[] = {"hint",          "mem-bind",          "distribution",
-                                        "gpu-bind",      "threads-per-core",  "ntasks-per-core",
-                                        "ntasks-per-socket", "extra-node-info"};
+    static const char *const names[] = {"hint",
+                                        "mem-bind",
+                                        "distribution",
+                                        "gpu-bind",
+                                        "threads-per-core",
+                                        "ntasks-per-core",
+                                        "ntasks-per-socket",
+                                        "extra-node-info"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (given(t, names[i]))
             return true;

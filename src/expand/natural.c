@@ -1,5 +1,5 @@
-/* Natural sizes of a worker, for what SPEC leaves to us ("auto"): parts of a node that its GPUs, packages and NUMA nodes
- * suggest. */
+/* Natural sizes of a worker, for what SPEC leaves to us ("auto"): parts of a node that its GPUs,
+ * packages and NUMA nodes suggest. */
 #include "expand/expand.h"
 #include "topology/topology.h"
 
@@ -158,8 +158,8 @@ static const struct sizes *sizes_for(const struct natural *a, const char *name)
     return strcmp(what, "gpus") == 0 ? &a->gpus : strcmp(what, "cpus") == 0 ? &a->cpus : &a->mem;
 }
 
-int dt_natural_fill(struct dt_spec *spec, const struct dt_job *job, const struct dt_cluster *cluster,
-                    struct dt_error *e)
+int dt_natural_fill(struct dt_spec *spec, const struct dt_job *job,
+                    const struct dt_cluster *cluster, struct dt_error *e)
 {
     struct natural a = {0};
     size_t gpus = job->gpus;

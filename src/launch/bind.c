@@ -14,8 +14,8 @@ static const char *const devices[] = {"CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINA
 
 bool dt_bind_is_given(const struct dt_strv *options, char *const *env)
 {
-    static const char *const long_options[] = {"--cpu-bind", "--cpu_bind", "--mem-bind", "--mem_bind",
-                                               "--hint", "--threads-per-core"};
+    static const char *const long_options[] = {"--cpu-bind", "--cpu_bind", "--mem-bind",
+                                               "--mem_bind", "--hint",     "--threads-per-core"};
     static const char *const variables[] = {"SLURM_CPU_BIND", "SLURM_MEM_BIND", "SLURM_HINT"};
     for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
         if (dt_launch_getenv(env, variables[i]))
@@ -43,7 +43,8 @@ static size_t tasks_here(char *const *env)
     return here;
 }
 
-/* task/affinity tells every task the masks of all tasks of the step on its node. NULL: it does not. */
+/* task/affinity tells every task the masks of all tasks of the step on its node. NULL: it does not.
+ */
 static hwloc_bitmap_t masks_here(char *const *env)
 {
     const char *type = dt_launch_getenv(env, "SLURM_CPU_BIND_TYPE"),
@@ -71,8 +72,8 @@ hwloc_bitmap_t dt_bind_allowed(char *const *env, hwloc_const_bitmap_t affinity, 
     return (size_t)hwloc_bitmap_weight(affinity) < online ? hwloc_bitmap_dup(affinity) : NULL;
 }
 
-/* The node's numbers of the GPUs that tasks see, in their order; 0: they cannot be told. A device cgroup lets tasks count
- * from 0, while SLURM_STEP_GPUS has the node's numbers. */
+/* The node's numbers of the GPUs that tasks see, in their order; 0: they cannot be told. A device
+ * cgroup lets tasks count from 0, while SLURM_STEP_GPUS has the node's numbers. */
 static size_t gpu_numbers(const struct dt_strv *visible, const char *step, size_t **out)
 {
     struct dt_strv words = DT_STRV_INIT;
@@ -208,8 +209,7 @@ static int apply_pus(hwloc_const_bitmap_t pus, struct dt_error *e)
     cpu_set_t *c = CPU_ALLOC(n);
     size_t size = CPU_ALLOC_SIZE(n);
     CPU_ZERO_S(size, c);
-    hwloc_bitmap_foreach_begin(i, pus)
-        CPU_SET_S(i, size, c);
+    hwloc_bitmap_foreach_begin(i, pus) CPU_SET_S(i, size, c);
     hwloc_bitmap_foreach_end();
     int rc = sched_setaffinity(0, size, c);
     if (rc < 0)

@@ -48,7 +48,7 @@ struct dt_launch_task {
 struct dt_launch_plan {
     struct json_object *json; /* the trial, as in DT_PLAN; an empty object outside a trial; owned */
     bool in_trial, het, bind_gpus;
-    bool bind; /* tasks choose their CPUs, and with bind_gpus their GPUs (bind.c) */
+    bool bind;        /* tasks choose their CPUs, and with bind_gpus their GPUs (bind.c) */
     bool steps;       /* the job is the tuner's, and the trial has a share of it */
     bool gpus_around; /* so, and the job has GPUs */
     bool overcommit;  /* tasks are not counted against CPUs */
@@ -105,16 +105,19 @@ int dt_task_env(struct json_object *launch, const char *role, int role_rank, int
 
 /* ---- bind.c ----
  *
- * Slurm gives a step CPUs and GPUs of a node without knowing which task wants which. Each task works out the same plan for
- * all tasks of its step on its node (topology.h) and takes what is its own: CPUs next to its GPUs, or for a server next
- * to the network, and of the GPUs of the step those that belong together. It never takes CPUs that the step has not:
- * where Slurm does not confine the step (neither task/affinity nor task/cgroup), all CPUs are everybody's, and no task
+ * Slurm gives a step CPUs and GPUs of a node without knowing which task wants which. Each task
+ * works out the same plan for all tasks of its step on its node (topology.h) and takes what is its
+ * own: CPUs next to its GPUs, or for a server next to the network, and of the GPUs of the step
+ * those that belong together. It never takes CPUs that the step has not: where Slurm does not
+ * confine the step (neither task/affinity nor task/cgroup), all CPUs are everybody's, and no task
  * is bound to any. */
 
-/* Whether the user binds tasks, by srun's options (or NULL) or by variables that srun takes for such. */
+/* Whether the user binds tasks, by srun's options (or NULL) or by variables that srun takes for
+ * such. */
 bool dt_bind_is_given(const struct dt_strv *options, char *const *env);
-/* The CPUs of the step on this node: what task/affinity gave its tasks together, or else this task's affinity where that
- * is less than all `online` CPUs of the node. NULL: the step is not confined, or it cannot be told. Caller frees. */
+/* The CPUs of the step on this node: what task/affinity gave its tasks together, or else this
+ * task's affinity where that is less than all `online` CPUs of the node. NULL: the step is not
+ * confined, or it cannot be told. Caller frees. */
 hwloc_bitmap_t dt_bind_allowed(char *const *env, hwloc_const_bitmap_t affinity, size_t online);
 
 struct dt_bind_step {
@@ -124,7 +127,8 @@ struct dt_bind_step {
     bool own_gpus;          /* each task sees only its own; else it finds them by its local rank */
     size_t tasks, local;    /* of the step on the node, and which of them this is */
     hwloc_bitmap_t allowed; /* NULL: not confined */
-    const char *visible, *step_gpus; /* CUDA_VISIBLE_DEVICES or the like, SLURM_STEP_GPUS; or NULL */
+    const char *visible;    /* CUDA_VISIBLE_DEVICES or the like, or NULL */
+    const char *step_gpus;  /* SLURM_STEP_GPUS, or NULL */
 };
 struct dt_binding {
     hwloc_bitmap_t pus; /* NULL: none; owned */
@@ -134,8 +138,8 @@ struct dt_binding {
 int dt_bind_plan(const struct dt_topology *t, const struct dt_bind_step *s, struct dt_binding *b,
                  struct dt_error *e);
 void dt_binding_free(struct dt_binding *b);
-/* Binds this process as "bind" of its LAUNCH says, and sets DT_CPU_LIST and what tells it of its GPUs in `env`. Nothing is
- * changed where that cannot be done; the error says why. */
+/* Binds this process as "bind" of its LAUNCH says, and sets DT_CPU_LIST and what tells it of its
+ * GPUs in `env`. Nothing is changed where that cannot be done; the error says why. */
 int dt_bind_task(struct json_object *launch, const char *role, int local, struct dt_strv *env,
                  struct dt_error *e);
 
@@ -166,8 +170,9 @@ int dt_shim_main(int argc, char **argv, bool as_srun);
 void dt_step_argv(const struct dt_launch_plan *p, size_t role, const char *srun,
                   const struct dt_shim *s, const char *self, const char *launch,
                   char *const *program, struct dt_strv *out);
-/* Which GPUs a role's tasks see as Slurm starts them: "all" of the step on their node, and the local rank says which are
- * whose; "own": all, but each is to see its own only; "given": Slurm has chosen. */
+/* Which GPUs a role's tasks see as Slurm starts them: "all" of the step on their node, and the
+ * local rank says which are whose; "own": all, but each is to see its own only; "given": Slurm has
+ * chosen. */
 const char *dt_step_gpus(const struct dt_launch_plan *p, size_t role);
 /* environ without what srun would take for options of its own. */
 void dt_step_environ(char *const *env, struct dt_strv *out);

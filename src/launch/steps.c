@@ -83,9 +83,10 @@ static int even_tasks(const struct dt_launch_plan *p, size_t role)
     return even;
 }
 
-/* Without a GPU option a step has all GPUs of the job on its nodes, and every task sees all of them. Where the GPUs are not
- * all this role's, or the job is not all this trial's, they are asked for: by node, if that says it, so that again every
- * task sees all of its node's and can choose (bind.c); else by task. */
+/* Without a GPU option a step has all GPUs of the job on its nodes, and every task sees all of
+ * them. Where the GPUs are not all this role's, or the job is not all this trial's, they are asked
+ * for: by node, if that says it, so that again every task sees all of its node's and can choose
+ * (bind.c); else by task. */
 enum gpus { GPUS_OF_JOB, GPUS_BY_NODE, GPUS_BY_TASK };
 
 static enum gpus gpus_of(const struct dt_launch_plan *p, size_t role)

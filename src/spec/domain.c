@@ -315,7 +315,8 @@ static int parse_domain(const struct dt_place *p, struct dt_param *d, struct jso
         d->natural = true;
         return may_be_natural(d->name)
                    ? 0
-                   : dt_spec_fail(p, e, "only worker_gpus, worker_cpus and worker_mem can be \"auto\"");
+                   : dt_spec_fail(p, e,
+                                  "only worker_gpus, worker_cpus and worker_mem can be \"auto\"");
     }
     if (json_object_is_type(o, json_type_array))
         return parse_choices(p, d, o, e);

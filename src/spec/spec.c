@@ -425,7 +425,8 @@ static int parse_placement(struct dt_spec *s, const struct dt_place *top, struct
     if (bind && !s->no_bind && strcmp(bind, "auto") != 0)
         rc = dt_spec_fail(&q, e, "\"%s\" is not a way to bind tasks; auto or none", bind);
     else if (s->topology && s->topology[0] != '/')
-        rc = dt_spec_fail(&r, e, "an absolute path is needed here: tasks look for it on their nodes");
+        rc = dt_spec_fail(&r, e,
+                          "an absolute path is needed here: tasks look for it on their nodes");
     free(bind);
     return rc;
 }
@@ -470,11 +471,10 @@ static int check_fidelity(const struct dt_spec *s, const struct dt_place *top, s
 
 static int parse_all(struct dt_spec *s, const struct dt_place *top, struct dt_error *e)
 {
-    static const char *const keys[] = {"version",    "dt",        "hyperparameters", "constraints",
-                                       "candidates", "objective", "target",          "quality",
-                                       "search",     "metrics",   "layout",          "replay",
-                                       "history",    "monitor",   "reallocate",      "checkpoint",
-                                       "placement"};
+    static const char *const keys[] = {
+        "version", "dt",      "hyperparameters", "constraints", "candidates", "objective",
+        "target",  "quality", "search",          "metrics",     "layout",     "replay",
+        "history", "monitor", "reallocate",      "checkpoint",  "placement"};
     struct json_object *json = s->json;
     struct dt_place q = dt_spec_under(top, "version");
     if (dt_spec_check_keys(top, json, keys, COUNT(keys), e) < 0)

@@ -33,7 +33,8 @@ static size_t gpus_at(const struct dt_topology *t, size_t numa)
     return n;
 }
 
-/* A GPU's part of the cores, or of the memory, of its NUMA node; of the whole where that has no cores. */
+/* A GPU's part of the cores, or of the memory, of its NUMA node; of the whole where that has no
+ * cores. */
 static void add_part(const struct dt_topology *t, size_t gpu, double *cores, double *mem)
 {
     size_t numa = t->gpus[gpu].numa;
@@ -60,7 +61,8 @@ static struct dt_budget gpu_budget(const struct dt_topology *t, const size_t *gr
         least_cores = fmin(least_cores, cores * (double)gpus / size);
         least_mem = fmin(least_mem, mem * (double)gpus / size);
     }
-    size_t cores = (size_t)fmax(1, floor(least_cores + 1e-9)), all = dt_topology_cores(t, DT_NOWHERE);
+    size_t cores = (size_t)fmax(1, floor(least_cores + 1e-9)),
+           all = dt_topology_cores(t, DT_NOWHERE);
     b.cpus = cores * least_threads(t);
     b.workers = b.workers * cores > all ? all / cores : b.workers;
     b.mem_mib = (uint64_t)least_mem;

@@ -149,7 +149,8 @@ static size_t free_pus(const struct floor *f, size_t numa)
     return n;
 }
 
-/* Seats it in so many nodes of the order from the first of them; false where they have not enough. */
+/* Seats it in so many nodes of the order from the first of them; false where they have not enough.
+ */
 static bool sit(struct floor *f, struct dt_seat *s, size_t first, size_t nodes)
 {
     size_t have = 0;
@@ -171,7 +172,8 @@ static bool sit(struct floor *f, struct dt_seat *s, size_t first, size_t nodes)
     return true;
 }
 
-/* Puts the nodes of the seat's GPUs first, and returns how many there are; 0: it is near none in particular. */
+/* Puts the nodes of the seat's GPUs first, and returns how many there are; 0: it is near none in
+ * particular. */
 static size_t near_gpus(struct floor *f, const struct dt_seat *s)
 {
     const struct dt_topology *t = f->t;
@@ -266,8 +268,9 @@ static int sit_all(struct floor *f, const char *what, struct dt_seat *seats, siz
                 sit(f, &seats[i], 0, set_order(f, &seats[i]));
     for (size_t i = 0; i < n; i++)
         if (!seats[i].pus && !sit_anywhere(f, &seats[i]))
-            return dt_fail(e, "%s, task %zu of %zu on the node, needs %s%zu CPUs, and %zu are free "
-                              "of %zu",
+            return dt_fail(e,
+                           "%s, task %zu of %zu on the node, needs %s%zu CPUs, and %zu are free "
+                           "of %zu",
                            seats[i].role, i + 1, n, what, seats[i].cpus, free_pus(f, DT_NOWHERE),
                            all);
     return 0;

@@ -27,7 +27,8 @@ static void read_numas(struct dt_topology *t, hwloc_topology_t h)
     }
 }
 
-/* The smallest NUMA node that holds all of these PUs: of those with the same PUs (fast memory beside slow) the first. */
+/* The smallest NUMA node that holds all of these PUs: of those with the same PUs (fast memory
+ * beside slow) the first. */
 static size_t numa_of(hwloc_topology_t h, hwloc_const_bitmap_t pus)
 {
     size_t best = DT_NOWHERE, i = 0;
@@ -57,8 +58,8 @@ static void add_core(struct dt_topology *t, hwloc_topology_t h, hwloc_obj_t obj)
     }
     size_t numa = numa_of(h, obj->cpuset);
     t->cores = dt_xrealloc(t->cores, t->ncores + 1, sizeof(*t->cores));
-    t->cores[t->ncores++] = (struct dt_core){
-        pus, numa == DT_NOWHERE ? 0 : numa, package ? package->logical_index : 0};
+    t->cores[t->ncores++] =
+        (struct dt_core){pus, numa == DT_NOWHERE ? 0 : numa, package ? package->logical_index : 0};
 }
 
 /* A machine that tells no cores has one for every PU. */
@@ -103,7 +104,8 @@ static bool is_network(hwloc_obj_t pci, bool *fabric)
 {
     bool found = false;
     unsigned class = pci->attr->pcidev.class_id;
-    *fabric = class == 0x0207 || class == 0x0208 || class == 0x0c06; /* InfiniBand, fabric; old InfiniBand */
+    *fabric = class == 0x0207 || class == 0x0208 ||
+              class == 0x0c06; /* InfiniBand, fabric; old InfiniBand */
     for (hwloc_obj_t os = pci->io_first_child; os; os = os->next_sibling) {
         if (os->type != HWLOC_OBJ_OS_DEVICE)
             continue;
@@ -114,7 +116,8 @@ static bool is_network(hwloc_obj_t pci, bool *fabric)
     return found;
 }
 
-/* Of several names that of the management library, which numbers GPUs as Slurm does, or of the fabric. */
+/* Of several names that of the management library, which numbers GPUs as Slurm does, or of the
+ * fabric. */
 static const char *best_name(hwloc_obj_t pci, bool gpu)
 {
     static const char *const first[] = {"nvml", "rsmi", "ze", "cuda"};
@@ -151,8 +154,10 @@ static int compare_bus(const void *a, const void *b)
 {
     const struct hwloc_pcidev_attr_s *x = &(*(const hwloc_obj_t *)a)->attr->pcidev,
                                      *y = &(*(const hwloc_obj_t *)b)->attr->pcidev;
-    uint64_t p = (uint64_t)x->domain << 32 | (uint64_t)x->bus << 16 | (uint64_t)x->dev << 8 | x->func,
-             q = (uint64_t)y->domain << 32 | (uint64_t)y->bus << 16 | (uint64_t)y->dev << 8 | y->func;
+    uint64_t p = (uint64_t)x->domain << 32 | (uint64_t)x->bus << 16 | (uint64_t)x->dev << 8 |
+                 x->func,
+             q = (uint64_t)y->domain << 32 | (uint64_t)y->bus << 16 | (uint64_t)y->dev << 8 |
+                 y->func;
     return p < q ? -1 : p > q;
 }
 
@@ -178,7 +183,8 @@ static size_t gpu_of(hwloc_obj_t obj, const hwloc_obj_t *gpus, size_t n)
     return DT_NOWHERE;
 }
 
-/* By switches a GPU has to another what both have to the same switches, which are what is neither GPU nor processor. */
+/* By switches a GPU has to another what both have to the same switches, which are what is neither
+ * GPU nor processor. */
 static uint64_t by_switch(const struct hwloc_distances_s *d, const size_t *gpu, size_t a, size_t b)
 {
     uint64_t sum = 0;
@@ -200,7 +206,8 @@ static void take_nvlink(struct dt_topology *t, const struct hwloc_distances_s *d
         for (size_t j = 0; j < d->nbobjs; j++) {
             if (gpu[i] == DT_NOWHERE || gpu[j] == DT_NOWHERE || gpu[i] == gpu[j])
                 continue;
-            uint64_t direct = d->values[i * d->nbobjs + j], *best = &t->nvlink[gpu[i] * t->ngpus + gpu[j]];
+            uint64_t direct = d->values[i * d->nbobjs + j],
+                     *best = &t->nvlink[gpu[i] * t->ngpus + gpu[j]];
             uint64_t all = direct + by_switch(d, gpu, i, j);
             *best = all > *best ? all : *best;
         }
@@ -266,8 +273,9 @@ static void read_far(struct dt_topology *t, hwloc_topology_t h)
     t->far = dt_xcalloc(t->nnumas * t->nnumas, sizeof(*t->far));
     for (size_t i = 0; i < t->nnumas; i++)
         for (size_t j = 0; j < t->nnumas; j++)
-            t->far[i * t->nnumas + j] =
-                i == j ? 10 : t->numas[i].package == t->numas[j].package ? FAR - 5 : FAR;
+            t->far[i * t->nnumas + j] = i == j                                       ? 10
+                                        : t->numas[i].package == t->numas[j].package ? FAR - 5
+                                                                                     : FAR;
     if (hwloc_distances_get_by_name(h, "NUMALatency", &one, &d, 0) != 0 || one != 1)
         return;
     for (size_t i = 0; i < d->nbobjs; i++)
@@ -281,17 +289,23 @@ static void read_far(struct dt_topology *t, hwloc_topology_t h)
 
 /* ---- the whole ---- */
 
-/* All that is there, also what is not for this process: who may use what is a question for the plan. */
-static int load(hwloc_topology_t h, const char *path, struct dt_error *e)
+/* All that is there, also what is not for this process: who may use what is a question for the
+ * plan. `xml` NULL: this node. */
+static int load(hwloc_topology_t h, const char *xml)
 {
     hwloc_topology_set_flags(h, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
     hwloc_topology_set_io_types_filter(h, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
     hwloc_topology_set_type_filter(h, HWLOC_OBJ_MEMCACHE, HWLOC_TYPE_FILTER_KEEP_ALL);
-    if (path && (hwloc_topology_set_xml(h, path) < 0 || hwloc_topology_load(h) < 0))
-        return dt_fail(e, "%s: is no topology in hwloc's XML", path);
-    if (!path && hwloc_topology_load(h) < 0)
-        return dt_fail(e, "this node's topology: hwloc cannot find it out: %s", strerror(errno));
-    return 0;
+    if (xml && hwloc_topology_set_xmlbuffer(h, xml, (int)strlen(xml) + 1) < 0)
+        return -1;
+    return hwloc_topology_load(h);
+}
+
+static int load_here(hwloc_topology_t h, struct dt_error *e)
+{
+    if (load(h, NULL) == 0)
+        return 0;
+    return dt_fail(e, "this node's topology: hwloc cannot find it out: %s", strerror(errno));
 }
 
 static struct dt_topology *read_all(hwloc_topology_t h, const char *path, struct dt_error *e)
@@ -323,10 +337,12 @@ static hwloc_topology_t new_topology(struct dt_error *e)
 struct dt_topology *dt_topology_read(const char *path, struct dt_error *e)
 {
     struct dt_topology *t = NULL;
-    char *text = dt_read_text(path, 64 * 1024 * 1024, e); /* for its messages on missing files */
+    char *text = dt_read_text(path, 64 * 1024 * 1024, e);
     hwloc_topology_t h = text ? new_topology(e) : NULL;
-    if (h && load(h, path, e) == 0)
+    if (h && load(h, text) == 0)
         t = read_all(h, path, e);
+    else if (h)
+        dt_fail(e, "%s: is no topology in hwloc's XML", path);
     if (h)
         hwloc_topology_destroy(h);
     free(text);
@@ -340,7 +356,7 @@ struct dt_topology *dt_topology_here(struct dt_error *e)
     hwloc_topology_t h = new_topology(e);
     for (size_t i = 0; h && i < sizeof(slow) / sizeof(*slow); i++)
         hwloc_topology_set_components(h, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, slow[i]);
-    if (h && load(h, NULL, e) == 0)
+    if (h && load_here(h, e) == 0)
         t = read_all(h, NULL, e);
     if (h)
         hwloc_topology_destroy(h);
@@ -352,7 +368,7 @@ char *dt_topology_export(struct dt_error *e)
     hwloc_topology_t h = new_topology(e);
     char *text = NULL, *xml;
     int n;
-    if (h && load(h, NULL, e) == 0) {
+    if (h && load_here(h, e) == 0) {
         hwloc_topology_allow(h, NULL, NULL, HWLOC_ALLOW_FLAG_ALL); /* it is for other jobs, too */
         if (hwloc_topology_export_xmlbuffer(h, &xml, &n, 0) == 0) {
             text = dt_xstrdup(xml);

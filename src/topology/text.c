@@ -103,8 +103,8 @@ char *dt_topology_text(const struct dt_topology *t)
     struct dt_buf b = DT_BUF_INIT;
     size_t pus = dt_topology_pus(t);
     dt_buf_addf(&b, "%zu package%s, %zu NUMA node%s, %zu core%s, %zu CPU%s, %zu GPU%s\n",
-                t->npackages, s(t->npackages), t->nnumas, s(t->nnumas), t->ncores, s(t->ncores), pus,
-                s(pus), t->ngpus, s(t->ngpus));
+                t->npackages, s(t->npackages), t->nnumas, s(t->nnumas), t->ncores, s(t->ncores),
+                pus, s(pus), t->ngpus, s(t->ngpus));
     for (size_t i = 0; i < t->nnumas; i++)
         put_numa(&b, t, i);
     bool nowhere = false;
@@ -165,8 +165,8 @@ static struct json_object *links(const struct dt_topology *t)
         struct json_object *row = json_object_new_array();
         for (size_t j = 0; j < t->ngpus; j++)
             json_object_array_add(
-                row, i == j ? NULL
-                            : json_object_new_string(dt_link_names[dt_topology_link(t, i, j)]));
+                row,
+                i == j ? NULL : json_object_new_string(dt_link_names[dt_topology_link(t, i, j)]));
         json_object_array_add(rows, row);
     }
     return rows;
@@ -224,7 +224,10 @@ char *dt_seats_text(const struct dt_seat *seats, size_t n)
         char *list = dt_pus_list(seats[i].pus), *mask = dt_pus_mask(seats[i].pus);
         dt_buf_addf(&b, "%s: CPUs %s (%s)", seats[i].role, list, mask);
         for (size_t j = 0; j < seats[i].gpus; j++)
-            dt_buf_addf(&b, "%s%zu", j ? "," : seats[i].gpus > 1 ? ", GPUs " : ", GPU ",
+            dt_buf_addf(&b, "%s%zu",
+                        j                   ? ","
+                        : seats[i].gpus > 1 ? ", GPUs "
+                                            : ", GPU ",
                         seats[i].gpu[j]);
         dt_buf_add(&b, "\n");
         free(list);

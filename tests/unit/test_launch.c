@@ -237,16 +237,16 @@ static void test_share(void **state)
 /* The GPU options of a role's srun, between the memory and what always follows. Caller frees. */
 static char *gpu_options(char *const *env, size_t role)
 {
-    char *all = step(env, role, NULL), *from = strstr(all, "|--gpus"), *gres = strstr(all, "|--gres"),
-         *end = strstr(all, "|--kill");
+    char *all = step(env, role, NULL), *from = strstr(all, "|--gpus"),
+         *gres = strstr(all, "|--gres"), *end = strstr(all, "|--kill");
     from = from ? from : gres;
     char *text = from ? dt_xstrndup(from + 1, (size_t)(end - from - 1)) : dt_xstrdup("");
     free(all);
     return text;
 }
 
-/* Where tasks choose their GPUs themselves they must see all of the step; a user who does so, and Slurm where the nodes'
- * parts are not the same, choose for them. */
+/* Where tasks choose their GPUs themselves they must see all of the step; a user who does so, and
+ * Slurm where the nodes' parts are not the same, choose for them. */
 static void test_step_gpus(void **state)
 {
 #define JOB "SLURM_JOB_ID=5", "SLURM_JOB_NODELIST=h[1-2]", "SLURM_JOB_CPUS_PER_NODE=8(x2)", NULL
@@ -262,22 +262,30 @@ static void test_step_gpus(void **state)
         {{PLAN("packed", "", ROLE("worker", 2, 1, 2)), JOB}, "", "all"},
         {{PLAN("packed", OWN OFF, ROLE("worker", 2, 1, 2)), JOB}, "--gpus-per-task=2", "given"},
         {{PLAN("packed", OFF, ROLE("worker", 2, 1, 2)), JOB}, "", "all"},
-        {{PLAN("packed", OWN, ROLE("ps", 2, 1, 1) "," ROLE("worker", 4, 1, 2)), JOB}, "--gres=gpu:4",
+        {{PLAN("packed", OWN, ROLE("ps", 2, 1, 1) "," ROLE("worker", 4, 1, 2)), JOB},
+         "--gres=gpu:4",
          "own"},
         {{PLAN("packed", OWN, ROLE("ps", 2, 1, 1) "," ROLE("worker", 3, 1, 2)), JOB},
-         "--gpus-per-task=2", "given"},
-        {{PLAN("packed", "", ROLE("ps", 2, 1, 1) "," ROLE("worker", 3, 1, 2)), JOB}, "--gpus=6",
+         "--gpus-per-task=2",
          "given"},
-        {{PLAN("packed", OWN, ROLE("worker", 2, 1, 2) "," ROLE("ps", 2, 1, 0)), JOB}, "--gpus=0",
+        {{PLAN("packed", "", ROLE("ps", 2, 1, 1) "," ROLE("worker", 3, 1, 2)), JOB},
+         "--gpus=6",
          "given"},
-        {{PLAN("steps", OWN, SHARE("worker", 2, 1, 1, "\"on\":{\"h2\":2}")), JOB}, "--gres=gpu:2",
+        {{PLAN("packed", OWN, ROLE("worker", 2, 1, 2) "," ROLE("ps", 2, 1, 0)), JOB},
+         "--gpus=0",
+         "given"},
+        {{PLAN("steps", OWN, SHARE("worker", 2, 1, 1, "\"on\":{\"h2\":2}")), JOB},
+         "--gres=gpu:2",
          "own"},
         {{PLAN("steps", "", SHARE("worker", 2, 1, 1, "\"on\":{\"h1\":1,\"h2\":1}")), JOB},
-         "--gres=gpu:1", "all"},
+         "--gres=gpu:1",
+         "all"},
         {{PLAN("steps", OWN, SHARE("worker", 3, 1, 1, "\"on\":{\"h1\":1,\"h2\":2}")), JOB},
-         "--gpus-per-task=1", "given"},
+         "--gpus-per-task=1",
+         "given"},
         {{PLAN("steps", OFF, SHARE("worker", 2, 1, 1, "\"on\":{\"h2\":2}")), JOB},
-         "--gpus-per-task=1|--gpu-bind=none", "given"},
+         "--gpus-per-task=1|--gpu-bind=none",
+         "given"},
         {{PLAN("steps", "", SHARE("ps", 1, 1, 0, "\"on\":{\"h2\":1}")), JOB}, "--gpus=0", "given"},
     };
     (void)state;
@@ -307,7 +315,8 @@ static void test_bind_is_given(void **state)
     dt_strv_free(&options);
 }
 
-/* What the step may have: the masks of all its tasks, or what a cgroup leaves; nothing where that is every CPU. */
+/* What the step may have: the masks of all its tasks, or what a cgroup leaves; nothing where that
+ * is every CPU. */
 static void test_bind_allowed(void **state)
 {
     static const struct {
@@ -336,8 +345,8 @@ static void test_bind_allowed(void **state)
     }
 }
 
-/* "CPUs/positions of GPUs" of every task of the step on a node of two pairs of GPUs, 0-1 and 2-3, next to the CPUs below
- * and from 80; or the error. */
+/* "CPUs/positions of GPUs" of every task of the step on a node of two pairs of GPUs, 0-1 and 2-3,
+ * next to the CPUs below and from 80; or the error. */
 static char *binding(struct dt_bind_step s, const char *allowed)
 {
     const char *src = getenv("srcdir");
@@ -378,38 +387,96 @@ static void test_bind_plan(void **state)
         struct dt_bind_step step;
         const char *allowed, *want;
     } cases[] = {
-        {{.role = "worker", .cpus = 4, .gpus = 1, .own_gpus = true, .tasks = 2,
-          .visible = "0,3", .step_gpus = "0,3"}, "0-1,8-9,80-81,88-89", "0-1,8-9/0 80-81,88-89/1"},
+        {{.role = "worker",
+          .cpus = 4,
+          .gpus = 1,
+          .own_gpus = true,
+          .tasks = 2,
+          .visible = "0,3",
+          .step_gpus = "0,3"},
+         "0-1,8-9,80-81,88-89",
+         "0-1,8-9/0 80-81,88-89/1"},
         /* a device cgroup: tasks count from 0, and have the node's GPUs 2 and 1 */
-        {{.role = "worker", .cpus = 2, .gpus = 1, .own_gpus = true, .tasks = 2,
-          .visible = "0,1", .step_gpus = "1,2"}, "0-1,80-81", "0-1/0 80-81/1"},
+        {{.role = "worker",
+          .cpus = 2,
+          .gpus = 1,
+          .own_gpus = true,
+          .tasks = 2,
+          .visible = "0,1",
+          .step_gpus = "1,2"},
+         "0-1,80-81",
+         "0-1/0 80-81/1"},
         /* pairs that belong together */
-        {{.role = "worker", .cpus = 2, .gpus = 2, .own_gpus = true, .tasks = 2,
-          .visible = "0,2,1,3", .step_gpus = "0,2,1,3"}, "0-1,80-81", "0-1/0,2 80-81/1,3"},
+        {{.role = "worker",
+          .cpus = 2,
+          .gpus = 2,
+          .own_gpus = true,
+          .tasks = 2,
+          .visible = "0,2,1,3",
+          .step_gpus = "0,2,1,3"},
+         "0-1,80-81",
+         "0-1/0,2 80-81/1,3"},
         /* not confined: no CPUs, but GPUs */
-        {{.role = "worker", .cpus = 2, .gpus = 2, .own_gpus = true, .tasks = 1,
-          .visible = "1,2,3", .step_gpus = "1,2,3"}, NULL, "/1,2"},
+        {{.role = "worker",
+          .cpus = 2,
+          .gpus = 2,
+          .own_gpus = true,
+          .tasks = 1,
+          .visible = "1,2,3",
+          .step_gpus = "1,2,3"},
+         NULL,
+         "/1,2"},
         /* all of them see all, and each uses those of its local rank */
         {{.role = "worker", .cpus = 2, .gpus = 1, .tasks = 2, .visible = "2,0", .step_gpus = "2,0"},
-         "0-1,80-81", "80-81/ 0-1/"},
+         "0-1,80-81",
+         "80-81/ 0-1/"},
         /* more tasks than GPUs, which they share */
         {{.role = "worker", .cpus = 2, .gpus = 1, .tasks = 3, .visible = "2", .step_gpus = "2"},
-         "0-1,80-81,88-89", "80-81/ 88-89/ 0-1/"},
+         "0-1,80-81,88-89",
+         "80-81/ 88-89/ 0-1/"},
         /* names that are no numbers: in order, and CPUs anywhere */
-        {{.role = "worker", .cpus = 2, .gpus = 1, .own_gpus = true, .tasks = 2,
-          .visible = "MIG-a,MIG-b"}, "0-1,80-81", "0-1/0 80-81/1"},
-        {{.role = "worker", .cpus = 2, .gpus = 1, .own_gpus = true, .tasks = 2,
-          .visible = "8,9", .step_gpus = "8,9"}, "0-1,80-81", "0-1/0 80-81/1"},
+        {{.role = "worker",
+          .cpus = 2,
+          .gpus = 1,
+          .own_gpus = true,
+          .tasks = 2,
+          .visible = "MIG-a,MIG-b"},
+         "0-1,80-81",
+         "0-1/0 80-81/1"},
+        {{.role = "worker",
+          .cpus = 2,
+          .gpus = 1,
+          .own_gpus = true,
+          .tasks = 2,
+          .visible = "8,9",
+          .step_gpus = "8,9"},
+         "0-1,80-81",
+         "0-1/0 80-81/1"},
         /* fewer than Slurm should have given: as they are */
-        {{.role = "worker", .cpus = 2, .gpus = 2, .own_gpus = true, .tasks = 2,
-          .visible = "0,1,2", .step_gpus = "0,1,2"}, "0-1,80-81", "0-1/ 80-81/"},
+        {{.role = "worker",
+          .cpus = 2,
+          .gpus = 2,
+          .own_gpus = true,
+          .tasks = 2,
+          .visible = "0,1,2",
+          .step_gpus = "0,1,2"},
+         "0-1,80-81",
+         "0-1/ 80-81/"},
         /* no device files: Slurm does not say which */
-        {{.role = "worker", .cpus = 2, .gpus = 1, .own_gpus = true, .tasks = 2}, "0-1,80-81", "0-1/ 80-81/"},
+        {{.role = "worker", .cpus = 2, .gpus = 1, .own_gpus = true, .tasks = 2},
+         "0-1,80-81",
+         "0-1/ 80-81/"},
         {{.role = "ps", .server = true, .cpus = 1, .tasks = 2}, "0-1,80-81", "0-1/ 80-81/"},
         /* two threads of a core for two tasks */
         {{.role = "worker", .cpus = 1, .tasks = 2}, "80-81", "80/ 81/"},
-        {{.role = "worker", .cpus = 4, .gpus = 1, .own_gpus = true, .tasks = 1,
-          .visible = "1,0", .step_gpus = "1,0"}, "0-1",
+        {{.role = "worker",
+          .cpus = 4,
+          .gpus = 1,
+          .own_gpus = true,
+          .tasks = 1,
+          .visible = "1,0",
+          .step_gpus = "1,0"},
+         "0-1",
          "?/1 worker, task 1 of 1 on the node, needs 4 CPUs, and 2 are free of 2"},
     };
     (void)state;

@@ -42,17 +42,52 @@ struct machine {
 };
 
 static const struct machine machines[] = {
-    {"16em64t-4s2c2t-offlines", 4, 1, 6, 7, 0, 0, 0, NULL, 0,
-     {{0, 1, 4, 0}, {0, 7, 1, 0}}},
-    {"192em64t-24n8c2t", 24, 24, 192, 384, 0, 7, 0, "mlx4_0", 6,
+    {"16em64t-4s2c2t-offlines", 4, 1, 6, 7, 0, 0, 0, NULL, 0, {{0, 1, 4, 0}, {0, 7, 1, 0}}},
+    {"192em64t-24n8c2t",
+     24,
+     24,
+     192,
+     384,
+     0,
+     7,
+     0,
+     "mlx4_0",
+     6,
      {{0, 16, 24, 31727}, {0, 384, 1, 761458}}},
-    {"28intel64-2p2g7c-CoDgroups.v1tov2", 2, 4, 28, 28, 0, 2, 0, "enp6s0", 0,
+    {"28intel64-2p2g7c-CoDgroups.v1tov2",
+     2,
+     4,
+     28,
+     28,
+     0,
+     2,
+     0,
+     "enp6s0",
+     0,
      {{0, 7, 4, 16317}, {0, 14, 2, 32634}, {0, 28, 1, 65268}}},
     {"32em64t-2n8c2t-pci-normalio", 2, 2, 16, 32, 4, 3, 2, "mlx5_0", 1, {{1, 4, 4, 10922}}},
-    {"96em64t-4n4d3ca2co-pci", 16, 4, 96, 96, 0, 8, 0, "eth0", 0,
+    {"96em64t-4n4d3ca2co-pci",
+     16,
+     4,
+     96,
+     96,
+     0,
+     8,
+     0,
+     "eth0",
+     0,
      {{0, 6, 16, 12223}, {0, 24, 4, 48895}, {0, 96, 1, 195582}}},
     {"devel09-pci", 2, 2, 4, 4, 0, 3, 0, "ib0", 0, {{0, 2, 2, 12282}, {0, 4, 1, 24565}}},
-    {"memorysidecaches", 2, 4, 40, 80, 0, 0, 0, NULL, 0,
+    {"memorysidecaches",
+     2,
+     4,
+     40,
+     80,
+     0,
+     0,
+     0,
+     NULL,
+     0,
      {{0, 20, 4, 380610}, {0, 40, 2, 761221}, {0, 80, 1, 1522443}}},
     /* the file shows two cores of each processor only */
     {"nvidiaDGX2", 2, 2, 4, 4, 16, 0, 2, NULL, 0, {{1, 1, 4, 96587}, {8, 2, 2, 772699}}},
@@ -122,7 +157,8 @@ static void test_numas(void **state)
         assert_int_equal(t->numas[i].cache_mib, 96 * 1024);
         assert_int_equal(t->numas[i].package, i / 2);
     }
-    /* in the order of the machine; nodes 0 and 2 share a package, which the firmware knows as well */
+    /* in the order of the machine; nodes 0 and 2 share a package, which the firmware knows as well
+     */
     dt_topology_nearest(t, 1, order);
     assert_int_equal(order[0], 1);
     assert_int_equal(order[1], 0);
@@ -156,9 +192,11 @@ static void check_near(const struct dt_topology *t, size_t gpu, const char *want
 static void test_gpus_of_pci_classes(void **state)
 {
     (void)state;
-    /* two 3D controllers without a name, one with CUDA's, a VGA controller with OpenCL's; not the console at 05:03.0 */
+    /* two 3D controllers without a name, one with CUDA's, a VGA controller with OpenCL's; not the
+     * console at 05:03.0 */
     static const char *const names[] = {"0000:03:00.0", "0000:83:00.0", "cuda0", "opencl0d1"};
-    static const char *const bus[] = {"0000:03:00.0", "0000:83:00.0", "0000:84:00.0", "0000:84:00.1"};
+    static const char *const bus[] = {"0000:03:00.0", "0000:83:00.0", "0000:84:00.0",
+                                      "0000:84:00.1"};
     struct dt_topology *t = read_machine("32em64t-2n8c2t-pci-normalio");
     for (size_t i = 0; i < 4; i++) {
         assert_string_equal(t->gpus[i].name, names[i]);
@@ -264,8 +302,7 @@ static const struct plan plans[] = {
     {"16em64t-4s2c2t-offlines", NULL, NULL, "worker:2 worker:2 worker:2", "0,4,12/ 1,6/ 3,15/"},
     {"16em64t-4s2c2t-offlines", NULL, NULL, "worker:2 worker:2 worker:2 worker:2",
      "worker, task 4 of 4 on the node, needs whole cores with 2 CPUs, and 0 are free of 7"},
-    {"16em64t-4s2c2t-offlines", "0-4", NULL, "worker:1 worker:1 worker:1 worker:1",
-     "0/ 4/ 1/ 3/"},
+    {"16em64t-4s2c2t-offlines", "0-4", NULL, "worker:1 worker:1 worker:1 worker:1", "0/ 4/ 1/ 3/"},
     /* the server next to InfiniBand, which is at node 6 */
     {"192em64t-24n8c2t", NULL, NULL, "ps:2 worker:16 worker:16",
      "48,240/ 0-7,192-199/ 8-15,200-207/"},
@@ -275,8 +312,7 @@ static const struct plan plans[] = {
      "7-13/ 14-20/ 0-1/ 21-27/"},
     {"28intel64-2p2g7c-CoDgroups.v1tov2", NULL, NULL, "worker:7 worker:7 ps:2 worker:7 worker:7",
      "worker, task 5 of 5 on the node, needs whole cores with 7 CPUs, and 5 are free of 28"},
-    {"32em64t-2n8c2t-pci-normalio", NULL, NULL,
-     "ps:2 worker:4:1 worker:4:1 worker:4:1 worker:4:1",
+    {"32em64t-2n8c2t-pci-normalio", NULL, NULL, "ps:2 worker:4:1 worker:4:1 worker:4:1 worker:4:1",
      "14,30/ 0-1,16-17/0 8-9,24-25/1 10-11,26-27/2 12-13,28-29/3"},
     /* one CPU is a core, and two workers are not on the two threads of one */
     {"32em64t-2n8c2t-pci-normalio", NULL, NULL, "worker:1 worker:1", "0,16/ 8,24/"},
@@ -287,19 +323,21 @@ static const struct plan plans[] = {
      "threads worker:1 worker:1 worker:1 worker:1", "8/ 24/ 9/ 25/"},
     /* a thread of a core belongs to somebody else */
     {"32em64t-2n8c2t-pci-normalio", "0,1,17,9,25", NULL, "worker:2 worker:1", "0-1,17/ 9,25/"},
-    /* the third worker finds too little left next to its GPU, and has all its cores in the other node */
+    /* the third worker finds too little left next to its GPU, and has all its cores in the other
+       node */
     {"32em64t-2n8c2t-pci-normalio", NULL, "1,2,3", "ps:2 worker:6:1 worker:6:1 worker:6:1",
      "14,30/ 8-10,24-26/1 11-13,27-29/2 0-2,16-18/3"},
-    {"96em64t-4n4d3ca2co-pci", NULL, NULL, "worker:24 ps:6",
-     "24-47/ 0,4,8,12,16,20/"},
+    {"96em64t-4n4d3ca2co-pci", NULL, NULL, "worker:24 ps:6", "24-47/ 0,4,8,12,16,20/"},
     {"devel09-pci", NULL, NULL, "ps:1 worker:1 worker:1 worker:1", "0/ 1/ 2/ 3/"},
     {"memorysidecaches", NULL, NULL, "worker:20 worker:20 worker:20 worker:20",
      "0,4,8,12,16,20,24,28,32,36,40,44,48,52,56,60,64,68,72,76/ "
      "2,6,10,14,18,22,26,30,34,38,42,46,50,54,58,62,66,70,74,78/ "
      "1,5,9,13,17,21,25,29,33,37,41,45,49,53,57,61,65,69,73,77/ "
      "3,7,11,15,19,23,27,31,35,39,43,47,51,55,59,63,67,71,75,79/"},
-    /* groups: a worker with eight GPUs has one, one with four a half, four with one each are in the same */
-    {"nvidiaDGX2", NULL, NULL, "worker:2:8 worker:2:8", "0-1/0,1,2,3,4,5,6,7 24-25/8,9,10,11,12,13,14,15"},
+    /* groups: a worker with eight GPUs has one, one with four a half, four with one each are in the
+       same */
+    {"nvidiaDGX2", NULL, NULL, "worker:2:8 worker:2:8",
+     "0-1/0,1,2,3,4,5,6,7 24-25/8,9,10,11,12,13,14,15"},
     {"nvidiaDGX2", NULL, NULL, "worker:1:4 worker:1:4 worker:1:4",
      "0/0,1,2,3 1/4,5,6,7 24/8,9,10,11"},
     {"nvidiaDGX2", NULL, NULL, "worker:1:1 worker:1:1 worker:1:1 worker:1:1", "0/0 1/1 24/2 25/3"},
@@ -349,7 +387,8 @@ static void check_plan(const struct plan *p)
     struct dt_error e = DT_ERROR_INIT;
     struct dt_seat seats[8];
     bool threads = dt_starts_with(p->seats, "threads ");
-    size_t pool[16], n = read_seats(p->seats + (threads ? 8 : 0), seats), npool = read_pool(t, p->pool, pool);
+    size_t pool[16], n = read_seats(p->seats + (threads ? 8 : 0), seats),
+                     npool = read_pool(t, p->pool, pool);
     hwloc_bitmap_t allowed = p->allowed ? hwloc_bitmap_alloc() : NULL;
     if (allowed)
         hwloc_bitmap_list_sscanf(allowed, p->allowed);
@@ -393,7 +432,8 @@ static size_t below(uint64_t *x, size_t n)
     return (size_t)(next_random(x) % n);
 }
 
-static size_t any_seats(uint64_t *x, const struct dt_topology *t, struct dt_seat *seats, size_t most)
+static size_t any_seats(uint64_t *x, const struct dt_topology *t, struct dt_seat *seats,
+                        size_t most)
 {
     size_t n = 1 + below(x, most);
     for (size_t i = 0; i < n; i++) {
@@ -407,8 +447,8 @@ static size_t any_seats(uint64_t *x, const struct dt_topology *t, struct dt_seat
 }
 
 /* No GPU twice, and none that is not in the pool. */
-static void check_gpus(const struct dt_topology *t, const bool *in_pool, const struct dt_seat *seats,
-                       size_t n)
+static void check_gpus(const struct dt_topology *t, const bool *in_pool,
+                       const struct dt_seat *seats, size_t n)
 {
     bool *taken = dt_xcalloc(t->ngpus, sizeof(*taken));
     for (size_t i = 0; i < n; i++)
@@ -445,7 +485,8 @@ static void check_any(uint64_t *x, const struct dt_topology *t)
         if ((in_pool[i] = below(x, 4) > 0))
             pool[npool++] = i;
     for (size_t i = 0; i < t->ncores; i++)
-        for (int pu = hwloc_bitmap_first(t->cores[i].pus); pu >= 0; pu = hwloc_bitmap_next(t->cores[i].pus, pu))
+        for (int pu = hwloc_bitmap_first(t->cores[i].pus); pu >= 0;
+             pu = hwloc_bitmap_next(t->cores[i].pus, pu))
             if (below(x, 5) > 0)
                 hwloc_bitmap_set(allowed, (unsigned)pu);
     for (size_t i = 0; i < n; i++) {
@@ -487,19 +528,18 @@ static void test_any_plan(void **state)
 static void test_text(void **state)
 {
     (void)state;
-    static const char want[] =
-        "2 packages, 2 NUMA nodes, 16 cores, 32 CPUs, 4 GPUs\n"
-        "  NUMA node 0, package 0: 32739 MiB, 8 cores: CPUs 0-7,16-23\n"
-        "    GPU 0: 0000:03:00.0 (0000:03:00.0)\n"
-        "  NUMA node 1, package 1: 32768 MiB, 8 cores: CPUs 8-15,24-31\n"
-        "    GPU 1: 0000:83:00.0 (0000:83:00.0)\n"
-        "    GPU 2: cuda0 (0000:84:00.0)\n"
-        "    GPU 3: opencl0d1 (0000:84:00.1)\n"
-        "    network: mlx5_0 (fabric)\n"
-        "    network: eth0\n"
-        "    network: eth1\n"
-        "  GPUs that belong together: 0 | 1,2,3\n"
-        "  4 workers: 1 GPU, 4 CPUs, 10922 MiB each\n";
+    static const char want[] = "2 packages, 2 NUMA nodes, 16 cores, 32 CPUs, 4 GPUs\n"
+                               "  NUMA node 0, package 0: 32739 MiB, 8 cores: CPUs 0-7,16-23\n"
+                               "    GPU 0: 0000:03:00.0 (0000:03:00.0)\n"
+                               "  NUMA node 1, package 1: 32768 MiB, 8 cores: CPUs 8-15,24-31\n"
+                               "    GPU 1: 0000:83:00.0 (0000:83:00.0)\n"
+                               "    GPU 2: cuda0 (0000:84:00.0)\n"
+                               "    GPU 3: opencl0d1 (0000:84:00.1)\n"
+                               "    network: mlx5_0 (fabric)\n"
+                               "    network: eth0\n"
+                               "    network: eth1\n"
+                               "  GPUs that belong together: 0 | 1,2,3\n"
+                               "  4 workers: 1 GPU, 4 CPUs, 10922 MiB each\n";
     struct dt_topology *t = read_machine("32em64t-2n8c2t-pci-normalio");
     char *text = dt_topology_text(t);
     assert_string_equal(text, want);
@@ -524,7 +564,8 @@ static void test_seats_text(void **state)
     assert_int_equal(dt_topology_share_gpus(t, pool, 4, seats, n, NULL), 0);
     assert_int_equal(dt_topology_seat(t, NULL, false, seats, n, NULL), 0);
     char *text = dt_seats_text(seats, n);
-    assert_string_equal(text, "worker: CPUs 0-1,8-9 (0x303), GPUs 0,1\nps: CPUs 80-81 (0x300000000000000000000)\n");
+    assert_string_equal(
+        text, "worker: CPUs 0-1,8-9 (0x303), GPUs 0,1\nps: CPUs 80-81 (0x300000000000000000000)\n");
     free(text);
     struct json_object *o = dt_seats_to_json(seats, n), *first = json_object_array_get_idx(o, 0);
     assert_string_equal(dt_json_str(first, "mask", ""), "0x303");
@@ -556,7 +597,8 @@ static void test_files(void **state)
     char given[] = "/tmp/dt-test-XXXXXX", cache[] = "/tmp/dt-test-XXXXXX", key[17], other[17];
     assert_non_null(mkdtemp(given));
     assert_non_null(mkdtemp(cache));
-    struct dt_node_class kind = {.cpus = 64, .sockets = 2, .cores = 16, .threads = 2, .gres = "gpu:a100:4"};
+    struct dt_node_class kind = {
+        .cpus = 64, .sockets = 2, .cores = 16, .threads = 2, .gres = "gpu:a100:4"};
     dt_topology_key(&kind, key);
     kind.features = "fast";
     dt_topology_key(&kind, other);
@@ -579,7 +621,8 @@ static void test_files(void **state)
     check_found(given, NULL, "h5", key, file);
     const char *names[] = {"h1.xml", "h[2-4,9].xml", "h[5.xml", file};
     for (size_t i = 0; i < COUNT(names); i++) {
-        char *a = dt_xasprintf("%s/%s", given, names[i]), *b = dt_xasprintf("%s/%s", cache, names[i]);
+        char *a = dt_xasprintf("%s/%s", given, names[i]),
+             *b = dt_xasprintf("%s/%s", cache, names[i]);
         unlink(a);
         unlink(b);
         free(a);
@@ -632,12 +675,12 @@ int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_machines),   cmocka_unit_test(test_budgets),
-        cmocka_unit_test(test_numas),      cmocka_unit_test(test_gpus_of_pci_classes),
-        cmocka_unit_test(test_nvlink),     cmocka_unit_test(test_plans),
-        cmocka_unit_test(test_text),       cmocka_unit_test(test_seats_text),
-        cmocka_unit_test(test_files),      cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_here),       cmocka_unit_test(test_any_plan),
+        cmocka_unit_test(test_machines), cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_numas),    cmocka_unit_test(test_gpus_of_pci_classes),
+        cmocka_unit_test(test_nvlink),   cmocka_unit_test(test_plans),
+        cmocka_unit_test(test_text),     cmocka_unit_test(test_seats_text),
+        cmocka_unit_test(test_files),    cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_here),     cmocka_unit_test(test_any_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
