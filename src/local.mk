@@ -15,7 +15,8 @@ libdt_a_SOURCES += \
 	src/space/system.h src/space/system_private.h src/space/system.c src/space/system_part.c src/space/system_text.c
 
 libdt_a_SOURCES += \
-	src/expand/carrier.h src/expand/carrier.c src/expand/expand.h src/expand/job.c src/expand/job_cluster.c src/expand/request.c src/expand/shape.c \
+	src/expand/carrier.h src/expand/carrier.c src/expand/expand.h src/expand/job.c \
+	src/expand/job_cluster.c src/expand/request.c src/expand/shape.c \
 	src/expand/natural.c src/expand/generate.c src/expand/steps.c src/expand/expand.c
 
 libdt_a_SOURCES += src/placement/placement.h src/placement/placement.c

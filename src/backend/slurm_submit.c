@@ -10,6 +10,20 @@
  * full. */
 #define SBATCH_TIMEOUT 20.0
 
+/* A limit that no waiting cures: Slurm has one sentence for all limits that refuse a job, but names this one before. */
+static bool is_lasting_limit(const char *text)
+{
+    for (const char *p = text; (p = strpbrk(p, "AQ")); p++) {
+        size_t n = strspn(p, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
+        bool named = (dt_starts_with(p, "Assoc") || dt_starts_with(p, "QOS")) && n > 5 &&
+                     strncmp(p + n - 5, "Limit", 5) == 0;
+        const char *submit = strstr(p, "Submit");
+        if (named)
+            return !submit || submit >= p + n;
+    }
+    return false;
+}
+
 /* What sbatch says when it is worth asking again later. */
 static bool passing(const char *text)
 {
@@ -28,7 +42,7 @@ static bool passing(const char *text)
         "job count limit",
         "in standby mode",
     };
-    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words) && !is_lasting_limit(text); i++)
         if (strcasestr(text, words[i]))
             return true;
     return false;

@@ -1,6 +1,7 @@
 #include "expand/expand.h"
 #include "expand/carrier.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +117,10 @@ static void put_gres(struct header *h, const struct dt_trial_script *t, const ch
 {
     const struct dt_option *gres = given(t, "gres");
     bool workers = sharers || n;
-    put_gpus(h, t, option, n);
+    /* of a node: as the user asked for them */
+    bool as_gres = n && gres && gres->value && strcmp(option, "gpus-per-node") == 0 && dt_gres_gpus(gres->value);
+    if (!as_gres)
+        put_gpus(h, t, option, n);
     if (sharers)
         put_shared_gpus(h, t, sharers, nodes);
     if (workers) {
@@ -127,24 +131,42 @@ static void put_gres(struct header *h, const struct dt_trial_script *t, const ch
         put(h, "gres", gres->value);
     } else if (gres && gres->value) {
         char *rest = dt_gres_others(gres->value);
-        if (*rest)
+        const char *type = t->job->gpu_type, *comma = *rest ? "," : "";
+        if (as_gres)
+            putf(h, "gres", "gpu:%s%s%zu%s%s", type ? type : "", type ? ":" : "", n, comma, rest);
+        else if (*rest)
             put(h, "gres", rest);
         free(rest);
     }
 }
 
-/* Memory in one form only, as Slurm wants it: the tuned amount by CPU, else the user's own option.
- */
+/* An amount of memory in the unit that the user writes, where it is a whole number of those. */
+static void put_amount(struct header *h, const struct dt_trial_script *t, const char *option, uint64_t mib)
+{
+    static const char *const forms[] = {"mem", "mem-per-cpu", "mem-per-gpu"};
+    uint64_t unit = 1;
+    for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
+        const struct dt_option *o = given(t, forms[i]);
+        const char *letter = o && o->value ? strpbrk(o->value, "gGtT") : NULL;
+        unit = letter ? (*letter == 'g' || *letter == 'G' ? 1024 : 1024 * 1024) : unit;
+    }
+    unit = mib % unit ? 1 : unit;
+    putf(h, option, "%" PRIu64 "%s", mib / unit, unit == 1 ? "M" : unit == 1024 ? "G" : "T");
+}
+
+/* Memory in one form only, as Slurm wants it: the tuned amount by CPU, or by GPU where the user asks so, else the user's
+ * own option. */
 static void put_memory(struct header *h, const struct dt_trial_script *t, const struct dt_role *r,
                        uint64_t mem)
 {
     const struct dt_option *per_gpu = given(t, "mem-per-gpu");
-    if (mem) {
-        putf(h, "mem-per-cpu", "%luM", (unsigned long)((mem + r->cpus - 1) / r->cpus));
+    if (mem && per_gpu && r->gpus) {
+        put_amount(h, t, "mem-per-gpu", (mem + r->gpus - 1) / r->gpus);
+    } else if (mem) {
+        put_amount(h, t, "mem-per-cpu", (mem + r->cpus - 1) / r->cpus);
     } else if (per_gpu && !r->gpus && !r->gpus_as_given &&
                t->job->mem_mib) { /* no GPUs: the same amount by CPU */
-        putf(h, "mem-per-cpu", "%luM",
-             (unsigned long)((t->job->mem_mib + t->job->cpus - 1) / t->job->cpus));
+        put_amount(h, t, "mem-per-cpu", (t->job->mem_mib + t->job->cpus - 1) / t->job->cpus);
     } else {
         put_as_given(h, t, "mem");
         put_as_given(h, t, "mem-per-cpu");
@@ -213,7 +235,7 @@ static void put_packed(struct header *h, const struct dt_trial_script *t)
     put_as_given(h, t, "extra-node-info");
     putf(h, "cpus-per-task", "%zu", share.cpus);
     if (tuned_mem || (given(t, "mem-per-gpu") && share.mem_mib))
-        putf(h, "mem", "%luM", (unsigned long)share.mem_mib);
+        put_amount(h, t, "mem", share.mem_mib);
     else
         put_memory(h, t, &(struct dt_role){.cpus = 1}, 0);
     put_tmp(h, t, share.tmp_mib);

@@ -106,8 +106,8 @@ const char *dt_shape_why_not(const struct dt_shape *shape, const struct dt_job *
  * unknown. */
 uint64_t dt_role_mem(const struct dt_shape *shape, const struct dt_job *job, int role);
 
-/* Memory of one task that the expansion writes, as that of its CPUs; 0: the user's own option stands. With --mem, which
- * sbatch hands on from one component to the next, both write it so where one of them does. */
+/* Memory of one task that the expansion writes, as that of its CPUs; 0: the user's own option stands. In the first
+ * component that is not --mem where the second has another form: sbatch would hand it on. */
 uint64_t dt_role_mem_written(const struct dt_shape *shape, const struct dt_job *job, int role);
 
 /* ---- layout steps: shares of an allocation (steps.c) ---- */

@@ -45,6 +45,7 @@ static void add_nodes(struct dt_cluster *c, const struct dt_system *s, const cha
         if (!dt_kind_in(k, partition) || !dt_features_allow(size.features, constraint))
             continue;
         size.count = count_usable(k, excluded);
+        size.order = i + 1;
         size.features = kinds ? size.features : NULL;
         if (size.count)
             dt_cluster_add(c, &size);
@@ -156,7 +157,7 @@ static void add_limits(struct dt_cluster *c, const struct dt_system *s, const st
 
 /* Nodes asked for by name must be there. */
 static int check_nodelist(const struct dt_system *s, const struct dt_submission *sub,
-                          const struct dt_partition *p, struct dt_error *e)
+                          const char *partition, struct dt_error *e)
 {
     const struct dt_option *o = dt_submission_get(sub, "nodelist");
     const char *partitions = dt_submission_value(sub, "partition");
@@ -165,14 +166,14 @@ static int check_nodelist(const struct dt_system *s, const struct dt_submission 
     struct dt_strv wanted = listed(o->value), there = DT_STRV_INIT;
     const char *missing = NULL;
     for (size_t i = 0; wanted.n && i < s->nkinds; i++)
-        for (size_t j = 0; dt_kind_in(&s->kinds[i], p->name) && j < s->kinds[i].ngroups; j++)
+        for (size_t j = 0; dt_kind_in(&s->kinds[i], partition) && j < s->kinds[i].ngroups; j++)
             dt_hostlist_expand(s->kinds[i].groups[j].names, &there, NULL);
     for (size_t i = 0; i < wanted.n && !missing; i++)
         missing = is_in(&there, wanted.v[i]) ? NULL : wanted.v[i];
     if (missing) {
         char *title = dt_option_title(sub, o), *names = dt_hostlist_compress(&there);
         dt_fail(e, "%s: there is no node \"%s\" in partition %s; its nodes are %s", title, missing,
-                p->name, names);
+                partition, names);
         free(title);
         free(names);
     }
@@ -182,36 +183,64 @@ static int check_nodelist(const struct dt_system *s, const struct dt_submission 
     return rc;
 }
 
-/* Of several partitions the first is the model. */
-static const struct dt_partition *partition_of(const struct dt_system *s, const struct dt_submission *sub,
-                                               struct dt_error *e)
+/* The looser of two limits of which 0 is none. */
+static uint64_t looser(uint64_t a, uint64_t b)
 {
-    struct dt_strv names = DT_STRV_INIT;
-    const char *wanted = dt_submission_value(sub, "partition");
-    dt_strv_split(&names, wanted ? wanted : "", ",");
-    const struct dt_partition *p = dt_system_partition(s, names.n ? names.v[0] : NULL, e);
-    dt_strv_free(&names);
-    return p;
+    return !a || !b ? 0 : a > b ? a : b;
+}
+
+/* Where a job may go to several partitions, only what all of them forbid is forbidden. */
+static void loosen(struct dt_partition_limits *l, const struct dt_partition_limits *other)
+{
+    l->max_nodes = looser(l->max_nodes, other->max_nodes);
+    l->max_cpus_per_node = looser(l->max_cpus_per_node, other->max_cpus_per_node);
+    l->max_mem_per_cpu = looser(l->max_mem_per_cpu, other->max_mem_per_cpu);
+    l->max_mem_per_node = looser(l->max_mem_per_node, other->max_mem_per_node);
+    l->min_nodes = l->min_nodes < other->min_nodes ? l->min_nodes : other->min_nodes;
+    l->max_time = l->max_time > other->max_time ? l->max_time : other->max_time;
+    l->exclusive &= other->exclusive;
+    l->reserved &= other->reserved;
+}
+
+/* Of several partitions the first is the model, but for its limits. */
+static int set_partitions(struct dt_cluster *c, const struct dt_system *s, const struct dt_strv *names,
+                          struct dt_error *e)
+{
+    for (size_t i = 0; i < names->n || i == 0; i++) {
+        const struct dt_partition *p = dt_system_partition(s, names->n ? names->v[i] : NULL, i ? NULL : e);
+        if (!p && i == 0)
+            return -1;
+        if (i == 0)
+            set_partition(c, s, p);
+        else if (p)
+            loosen(&c->limits, &p->limits);
+    }
+    return 0;
 }
 
 struct dt_cluster *dt_job_cluster(const struct dt_system *s, const struct dt_submission *sub, bool kinds,
                                   struct dt_error *e)
 {
-    const struct dt_partition *p = partition_of(s, sub, e);
-    if (!p || check_nodelist(s, sub, p, e) < 0)
-        return NULL;
-    struct dt_strv excluded = listed(dt_submission_value(sub, "exclude"));
     struct dt_cluster *c = dt_xcalloc(1, sizeof(*c));
-    set_partition(c, s, p);
-    add_nodes(c, s, p->name, &excluded, dt_submission_value(sub, "constraint"), false);
-    if (kinds)
+    struct dt_strv names = DT_STRV_INIT, excluded = listed(dt_submission_value(sub, "exclude"));
+    const char *wanted = dt_submission_value(sub, "partition");
+    dt_strv_split(&names, wanted ? wanted : "", ",");
+    bool ok = set_partitions(c, s, &names, e) == 0 && check_nodelist(s, sub, c->partition, e) == 0;
+    if (ok)
+        add_nodes(c, s, c->partition, &excluded, dt_submission_value(sub, "constraint"), false);
+    if (ok && !c->n) {
+        dt_fail(e, "partition %s has no node that is up and fits the job's --constraint and --exclude", c->partition);
+        ok = false;
+    }
+    if (ok && kinds)
         add_kinds(c, s, &excluded);
-    dt_amounts_copy(&c->licenses, &s->licenses);
-    add_limits(c, s, sub);
+    if (ok) {
+        dt_amounts_copy(&c->licenses, &s->licenses);
+        add_limits(c, s, sub);
+    } else {
+        dt_cluster_free(c);
+    }
+    dt_strv_free(&names);
     dt_strv_free(&excluded);
-    if (c->n)
-        return c;
-    dt_fail(e, "partition %s has no node that is up and fits the job's --constraint and --exclude", p->name);
-    dt_cluster_free(c);
-    return NULL;
+    return ok ? c : NULL;
 }

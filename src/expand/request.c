@@ -166,7 +166,9 @@ static struct dt_request role_request(const struct dt_shape *s, const struct dt_
     a.gpus_per_task = r->gpus;
     a.tmp_mib = r->tmp_mib ? r->tmp_mib : a.tmp_mib;
     uint64_t mem = dt_role_mem_written(s, job, role);
-    if (mem)
+    if (mem && a.memory == DT_MEMORY_GPU && r->gpus)
+        set_memory(&a, DT_MEMORY_GPU, mem, r->gpus);
+    else if (mem)
         set_memory(&a, DT_MEMORY_CPU, mem, r->cpus);
     else if (a.memory == DT_MEMORY_GPU && !r->gpus && !r->gpus_as_given && job->mem_mib)
         set_memory(&a, DT_MEMORY_CPU, job->mem_mib, job->cpus);

@@ -128,10 +128,9 @@ uint64_t dt_role_mem(const struct dt_shape *s, const struct dt_job *job, int rol
 
 uint64_t dt_role_mem_written(const struct dt_shape *s, const struct dt_job *job, int role)
 {
-    const struct dt_role *r = &s->roles[role], *other = &s->roles[1 - role];
-    if (r->mem_mib || !s->het || !other->mem_mib || job->given.memory != DT_MEMORY_NODE)
-        return r->mem_mib;
-    return dt_role_mem(s, job, role);
+    uint64_t own = s->roles[role].mem_mib;
+    bool handed_on = s->het && role == DT_ROLE_PS && s->roles[DT_ROLE_WORKER].mem_mib;
+    return own || !handed_on || job->given.memory != DT_MEMORY_NODE ? own : dt_role_mem(s, job, role);
 }
 
 /* Tasks of a role that a node of the class holds. */

@@ -8,7 +8,8 @@ struct dt_node_class {
     size_t count, cpus, gpus;
     size_t threads; /* CPUs of a core; 0: unknown, one */
     size_t sockets, cores; /* cores: of a socket; 0: not known */
-    size_t weight;         /* Slurm takes nodes of little weight first */
+    size_t weight;         /* Slurm takes nodes of little weight first, */
+    size_t order;          /* of equal weight those that come first in its table; 0: not known */
     uint64_t mem_mib, tmp_mib;
     char *features; /* "fast,big", "": none; NULL: not known */
     char *gres;     /* "gpu:a100:4,nic:1"; NULL: only the number of GPUs is known */
@@ -95,7 +96,7 @@ struct dt_cluster {
 struct json_object *dt_cluster_to_json(const struct dt_cluster *c);
 struct dt_cluster *dt_cluster_from_json(struct json_object *o, struct dt_error *e);
 void dt_cluster_free(struct dt_cluster *c);
-/* Whether nodes of both are alike in all but their count. */
+/* Whether nodes of both are alike in all but their count and order. */
 bool dt_class_same(const struct dt_node_class *a, const struct dt_node_class *b);
 /* Adds nodes, keeping the classes in order; the texts are copied. */
 void dt_cluster_add(struct dt_cluster *c, const struct dt_node_class *node);

@@ -68,6 +68,7 @@ void dt_put_class(struct json_object *o, const struct dt_node_class *k)
     dt_put_size(o, "sockets", k->sockets);
     dt_put_size(o, "cores", k->cores);
     dt_put_size(o, "weight", k->weight);
+    dt_put_size(o, "order", k->order);
     dt_put_text(o, "features", k->features);
     dt_put_text(o, "gres", k->gres);
 }
@@ -82,6 +83,7 @@ void dt_take_class(struct dt_fields *f, struct dt_node_class *k)
     dt_fields_size(f, "sockets", &k->sockets);
     dt_fields_size(f, "cores", &k->cores);
     dt_fields_size(f, "weight", &k->weight);
+    dt_fields_size(f, "order", &k->order);
     dt_fields_text(f, "features", &k->features);
     dt_fields_text(f, "gres", &k->gres);
 }

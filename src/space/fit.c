@@ -172,7 +172,7 @@ static struct room room_of(const struct dt_needed *n, const struct dt_node_class
 /* How many nodes of each class are free, and how many a job takes. */
 struct pool {
     const struct dt_cluster *p;
-    size_t *order; /* the classes, those of little weight first */
+    size_t *order; /* the classes, as Slurm takes their nodes */
     size_t *free, *taken;
 };
 
@@ -180,8 +180,12 @@ static int by_weight(const void *a, const void *b, void *arg)
 {
     const struct dt_cluster *p = arg;
     size_t i = *(const size_t *)a, j = *(const size_t *)b;
-    size_t x = p->classes[i].weight, y = p->classes[j].weight;
-    return x != y ? (x < y ? -1 : 1) : (i < j ? 1 : -1); /* of equals the smaller nodes: they lie last */
+    const struct dt_node_class *x = &p->classes[i], *y = &p->classes[j];
+    if (x->weight != y->weight)
+        return x->weight < y->weight ? -1 : 1;
+    if (x->order != y->order)
+        return x->order < y->order ? -1 : 1;
+    return i < j ? -1 : 1;
 }
 
 static struct pool pool_of(const struct dt_cluster *p)

@@ -639,7 +639,7 @@ our_lines() {
     row "$empty"'1 excluded by "layout het: *' --dt-tune --dt-layout=het --dt-workers=1 --dt-ps=1 --exclude='h[2-4]' train.sh
     row "$empty"'4 excluded by "workers: *' --dt-tune --dt-workers=1-4 --gres=gpu:1 train.sh
     row "$empty"'4 excluded by "workers: *' --dt-tune --dt-workers=1-4 --gpus=2 train.sh
-    row "$submitted"'*' --dt-tune --dt-workers=1-4 --tmp=1T train.sh
+    row '--tmp: 1048576 MiB of disk, and no node of partition main *; ask for less*' --dt-tune --dt-workers=1-4 --tmp=1T train.sh
     row "$submitted"'1000 tasks*ask for less*' --dt-tune --ntasks=1000 train.sh
     row '--nodes: 100 nodes, and partition main has 4 *; ask for less*' --dt-tune --nodes=100 train.sh
     row '--time: 60 minutes, and partition short allows 10; *' --dt-tune --time=1:00:00 --partition=short train.sh

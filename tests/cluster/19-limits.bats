@@ -59,9 +59,9 @@ more_than_a_job_may_have() {
 }
 
 more_than_may_be_submitted() {
-    study submit --dt-workers=1-2 --dt-parallel=3 --dt-max-configs=4
+    study submit --dt-workers=1-2 --dt-parallel=2 --dt-max-configs=2
     grep -q 'waits: .*AssocMaxSubmitJobLimit' out
-    grep -q '4 trials' out
+    grep -q '2 trials' out
 }
 
 more_than_may_run() {

@@ -258,8 +258,10 @@ static void write_shape(const char *dir, size_t i, struct dt_trial_script *t, st
         write_script(dir, i, 1, t);
         return;
     }
+    size_t given = shape->roles[0].nodes > shape->roles[1].nodes ? shape->roles[0].nodes : shape->roles[1].nodes;
     size_t cap = t->job->tasks_per_node, n = cap ? (shape->roles[1].count + cap - 1) / cap : 1;
-    for (; n <= tasks && n <= 6; n++) {
+    n = given ? given : n; /* tuned */
+    for (; n <= tasks && n <= (given ? given : 6); n++) {
         shape->nodes = n;
         write_script(dir, i, n, t);
     }

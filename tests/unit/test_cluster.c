@@ -283,6 +283,7 @@ static void jobs_as_submitted_can_start_or_never(void **state)
         {{"ntasks=5", "account=b"}, "limits: more CPUs"},
         {{"partition=short", "time=11"}, "partition: it allows less"},
         {{"partition=short", "nodes=3"}, "partition: it allows fewer nodes"},
+        {{"partition=short,main", "time=11"}, NULL},
         {{"partition=short", "ntasks=6"}, NULL},
         {{"partition=short", "ntasks=7"}, "more CPUs"}, /* 6 CPUs a node, and QOS few: one node */
         {{"partition=short", "ntasks=3", "mem-per-cpu=1500M"}, NULL}, /* which is 6 CPUs of 750M */

@@ -669,7 +669,7 @@ static void trials_ask_slurm_for_their_shape(void **state)
         {{"ntasks=4", "gres=gpu:4"},
          "{\"ps\":1,\"workers\":2,\"layout\":\"packed\"}",
          NULL,
-         "nodes=1 ntasks-per-node=1 cpus-per-task=3 gpus-per-node=2 ",
+         "nodes=1 ntasks-per-node=1 cpus-per-task=3 gres=gpu:2 ",
          false},
     };
     size_t bad = 0;
@@ -686,6 +686,106 @@ static void trials_ask_slurm_for_their_shape(void **state)
         free(expected);
     }
     assert_int_equal(bad, 0);
+}
+
+/* What is tuned is written as the user writes it: the same options, types and units. */
+static void tuned_sizes_keep_the_users_style(void **state)
+{
+    static const char spec[] = "{\"dt\": {\"ps\": [0, 1], \"workers\": [2, 4], \"worker_mem\": [\"4G\", \"4100M\"], "
+                               "\"worker_gpus\": [1, 2]}}";
+    static const struct {
+        const char *words[6], *config, *lines;
+    } cases[] = {
+#define ONE "{\"ps\":0,\"workers\":2,\"worker_mem\":\"4G\",\"worker_gpus\":2,\"layout\":\"packed\"}"
+#define ODD "{\"ps\":0,\"workers\":2,\"worker_mem\":\"4100M\",\"worker_gpus\":2,\"layout\":\"packed\"}"
+#define TWO "{\"ps\":1,\"workers\":2,\"worker_mem\":\"4G\",\"worker_gpus\":2,\"layout\":\"packed\"}"
+#define HET "{\"ps\":1,\"workers\":2,\"worker_mem\":\"4G\",\"worker_gpus\":2,\"layout\":\"het\"}"
+        {{"ntasks=2", "mem-per-cpu=1G"}, ONE, "ntasks=2 cpus-per-task=1 mem-per-cpu=4G gpus-per-task=2 gpu-bind=none "},
+        {{"ntasks=2", "mem-per-cpu=1000M"}, ONE, "ntasks=2 cpus-per-task=1 mem-per-cpu=4096M gpus-per-task=2 gpu-bind=none "},
+        {{"ntasks=2", "mem-per-cpu=1G"}, ODD, "ntasks=2 cpus-per-task=1 mem-per-cpu=4100M gpus-per-task=2 gpu-bind=none "},
+        {{"ntasks=2", "gpus-per-task=a100:1", "mem-per-gpu=8G"},
+         ONE, "ntasks=2 cpus-per-task=1 mem-per-gpu=2G gpus-per-task=a100:2 "},
+        {{"ntasks=2", "gres=gpu:a100:2,nic:1", "mem=8g"}, TWO,
+         "nodes=1 ntasks-per-node=1 cpus-per-task=3 mem=12G gres=gpu:a100:4,nic:1 "},
+        {{"ntasks=2", "gpus-per-node=a100:2", "mem=0"}, TWO,
+         "nodes=1 ntasks-per-node=1 cpus-per-task=3 mem=12288M gpus-per-node=a100:4 "},
+        /* sbatch would hand --mem on to the workers, who have another form */
+        {{"ntasks=2", "mem=2G"}, HET,
+         "ntasks=1 cpus-per-task=1 mem-per-cpu=1G | ntasks=2 cpus-per-task=1 mem-per-cpu=4G gpus-per-task=2 gpu-bind=none "},
+        {{"ntasks=2", "exclusive", "mem=0"}, HET,
+         "exclusive ntasks=1 cpus-per-task=1 mem-per-cpu=4096M | exclusive ntasks=2 cpus-per-task=1 mem-per-cpu=4096M "
+         "gpus-per-task=2 gpu-bind=none "},
+    };
+    size_t bad = 0;
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *lines = directives(cases[i].words, spec, cases[i].config, NULL, false);
+        char *expected = dt_xasprintf("%s%s", OWN, cases[i].lines);
+        if (strcmp(lines, expected) != 0) {
+            print_error("case %zu gave\n  %s\nexpected\n  %s\n", i, lines, expected);
+            bad++;
+        }
+        free(lines);
+        free(expected);
+    }
+    assert_int_equal(bad, 0);
+}
+
+/* Every way in which Slurm lets one write the same thing. */
+static void spellings_are_the_same_request(void **state)
+{
+    static const struct {
+        const char *words[5];
+        struct dt_request r;
+    } cases[] = {
+        {{"mem=4G"}, {.memory = DT_MEMORY_NODE, .mem_mib = 4096}},
+        {{"mem=4096M"}, {.memory = DT_MEMORY_NODE, .mem_mib = 4096}},
+        {{"mem=4096"}, {.memory = DT_MEMORY_NODE, .mem_mib = 4096}},
+        {{"mem=4194304k"}, {.memory = DT_MEMORY_NODE, .mem_mib = 4096}},
+        {{"mem=0"}, {.memory = DT_MEMORY_NODE}},
+        {{"mem-per-cpu=1500"}, {.memory = DT_MEMORY_CPU, .mem_mib = 1500}},
+        {{"mem-per-gpu=1t"}, {.memory = DT_MEMORY_GPU, .mem_mib = 1048576}},
+        {{"gres=gpu:a100:2"}, {.gpus_per_node = 2, .gpu_type = "a100"}},
+        {{"gres=gres:gpu:2,nic:1"}, {.gpus_per_node = 2, .gres = "nic:1"}},
+        {{"gres=nic:2"}, {.gres = "nic:2"}},
+        {{"gpus-per-node=a100:2"}, {.gpus_per_node = 2, .gpu_type = "a100"}},
+        {{"gpus-per-node=a100:2,v100:1"}, {.gpus_per_node = 3}},
+        {{"gpus-per-task=1", "ntasks=3"}, {.gpus_per_task = 1, .tasks = 3}},
+        {{"gpus=8"}, {.gpus = 8}},
+        {{"gpus-per-socket=2", "sockets-per-node=2"}, {.gpus_per_socket = 2, .sockets = 2}},
+        {{"cpus-per-gpu=4", "gpus=1"}, {.cpus_per_gpu = 4, .gpus = 1}},
+        {{"exclusive"}, {.whole_nodes = true}},
+        {{"exclusive=user"}, {.whole_nodes = false}},
+        {{"nodes=3"}, {.nodes = 3, .nodes_max = 3}},
+        {{"nodes=2-4"}, {.nodes = 2, .nodes_max = 4}},
+        {{"nodes=-4"}, {.nodes = 1, .nodes_max = 4}},
+        {{"nodes=1k"}, {.nodes = 1024, .nodes_max = 1024}},
+        {{"ntasks-per-node=4", "ntasks=1k"}, {.tasks_per_node = 4, .tasks = 1024}},
+        {{"extra-node-info=2:8:1"}, {.sockets = 2, .cores = 8, .threads = 1}},
+        {{"extra-node-info=2:*:2"}, {.sockets = 2, .threads = 2}},
+        {{"tmp=2G", "time=1:30:00", "licenses=m:2"}, {.tmp_mib = 2048, .time = 5400, .licenses = "m:2"}},
+        {{"overcommit", "ntasks-per-core=2", "ntasks-per-socket=3"},
+         {.overcommit = true, .tasks_per_core = 2, .tasks_per_socket = 3}},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dt_job job = job_of(cases[i].words);
+        struct dt_request *got = &job.given, want = cases[i].r;
+#define SAME_TEXT(x, y) (!(x) == !(y) && (!(x) || strcmp(x, y) == 0))
+        bool texts = SAME_TEXT(got->gpu_type, want.gpu_type) && SAME_TEXT(got->gres, want.gres) &&
+                     SAME_TEXT(got->licenses, want.licenses);
+        got->gpu_type = want.gpu_type = got->gres = want.gres = got->licenses = want.licenses = NULL;
+        if (!texts || got->nodes != want.nodes || got->nodes_max != want.nodes_max || got->tasks != want.tasks ||
+            got->tasks_per_node != want.tasks_per_node || got->tasks_per_socket != want.tasks_per_socket ||
+            got->tasks_per_core != want.tasks_per_core || got->sockets != want.sockets || got->cores != want.cores ||
+            got->threads != want.threads || got->memory != want.memory || got->mem_mib != want.mem_mib ||
+            got->gpus_per_task != want.gpus_per_task || got->gpus_per_node != want.gpus_per_node ||
+            got->gpus_per_socket != want.gpus_per_socket || got->gpus != want.gpus ||
+            got->cpus_per_gpu != want.cpus_per_gpu || got->tmp_mib != want.tmp_mib || got->time != want.time ||
+            got->whole_nodes != want.whole_nodes || got->overcommit != want.overcommit)
+            fail_msg("case %zu: %s", i, cases[i].words[0]);
+        dt_job_free(&job);
+    }
 }
 
 /* ---- kinds of nodes ---- */
@@ -1064,6 +1164,8 @@ int main(void)
         cmocka_unit_test(the_job_as_submitted_is_a_configuration),
         cmocka_unit_test(candidates_come_from_a_file),
         cmocka_unit_test(trials_ask_slurm_for_their_shape),
+        cmocka_unit_test(tuned_sizes_keep_the_users_style),
+        cmocka_unit_test(spellings_are_the_same_request),
         cmocka_unit_test(constraints_are_read_as_far_as_that_is_sure),
         cmocka_unit_test(kinds_that_cannot_be_are_excluded),
         cmocka_unit_test(names_that_exist_nowhere_are_errors),
