@@ -247,6 +247,7 @@ static struct dt_topology *read_topology(struct json_object *bind, char *const *
     const char *folder = dt_json_str(bind, "topology", NULL),
                *node = dt_launch_getenv(env, "SLURMD_NODENAME");
     char *path = dt_topology_find(folder, NULL, node, NULL);
+    setenv("HWLOC_HIDE_ERRORS", "2", 0); /* of firmware: they would come from every task */
     struct dt_topology *t = path ? dt_topology_read(path, e) : dt_topology_here(e);
     free(path);
     return t;

@@ -295,6 +295,12 @@ static void test_step_gpus(void **state)
         char *options = gpu_options(cases[i].env, p->n_roles - 1);
         assert_string_equal(options, cases[i].options);
         assert_string_equal(dt_step_gpus(p, p->n_roles - 1), cases[i].sees);
+        struct json_object *o = dt_launch_describe(p, 1), *roles = dt_json_get(o, "roles");
+        struct json_object *last = json_object_array_get_idx(roles, p->n_roles - 1);
+        assert_int_equal(dt_json_get(o, "bind") != NULL, p->bind);
+        assert_string_equal(dt_json_str(last, "sees", "none"), p->bind ? cases[i].sees : "none");
+        assert_int_equal(dt_json_int(last, "cpus", 0), p->bind ? 1 : 0);
+        json_object_put(o);
         free(options);
         dt_launch_plan_free(p);
     }
