@@ -185,6 +185,12 @@ found() {
     [ ${#machines[@]} = 1 ]
     dt-tune topo --node=h3 | grep -q "^  NUMA node 0, .* CPUs 0"
     dt-tune topo --machine="${machines[0]}" --plan=worker:1 | grep -qx 'worker: CPUs 0 (0x1)'
+    # it is what a study finds by Slurm's description of the nodes: one GPU has a quarter of the memory near it
+    machine | sed '0,/local_memory="1/s//local_memory="3/' >"${machines[0]}"
+    echo '{"dt": {"workers": {"choices": [1, 2]}, "worker_mem": "auto"}, "layout": "packed"}' >spec.json
+    printf '#!/bin/bash\nsrun true\n' >train.sh
+    sbatch --dt-tune=spec.json --dt-dry-run -n 1 --gpus-per-task=1 train.sh >dry
+    tr -s ' ' <dry | grep -qx ' worker_mem 265, 530, 1060'
     scontrol update nodename=h[1-4] state=drain reason=test
     run dt-tune topo --gather --node=h1
     scontrol update nodename=h[1-4] state=resume
