@@ -49,7 +49,8 @@ struct dt_system *read_system(const char *path, struct dt_error *e)
     return s;
 }
 
-struct dt_cluster *read_cluster(const char *path, const struct dt_submission *sub, struct dt_error *e)
+struct dt_cluster *read_cluster(const char *path, const struct dt_submission *sub,
+                                struct dt_error *e)
 {
     static const struct dt_submission nothing;
     struct json_object *o = read_json(path, e);

@@ -133,7 +133,8 @@ int cmd_expand(int argc, char **argv)
     if (!cluster_file)
         slurm_init(NULL);
     submission = dt_submission_read(sbatch.v, environ, STDIN_FILENO, NULL, &e);
-    bool ok = submission && (!cluster_file || (cluster = read_cluster(cluster_file, submission, &e)));
+    bool ok =
+        submission && (!cluster_file || (cluster = read_cluster(cluster_file, submission, &e)));
     if (ok)
         s = dt_setup_new(submission, NULL, cluster, &e);
     else

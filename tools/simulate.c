@@ -31,6 +31,8 @@ static const char usage_text[] =
     "                   with a seed of its own, on the rows of the same table that its \"replay\" "
     "selects; may be repeated,\n"
     "                   the latest study first\n"
+    "  --cluster=FILE   leave out rows that could never start on this cluster, as dt-tune topo --save "
+    "writes it\n"
     "  --timing         also CPU seconds a suggestion; all else is the same for the same seed\n"
     "  --format=FORMAT  text (default) or json\n"
     "A gap is how far the configuration that would be recommended, by its value in the table, is "
@@ -62,7 +64,7 @@ static const char usage_text[] =
 static const size_t marks[MARKS] = {10, 20, 40};
 
 struct options {
-    const char *spec, *table;
+    const char *spec, *table, *cluster;
     struct dt_strv past; /* SPECs of earlier studies */
     int64_t seed;        /* -1: SPEC's */
     int64_t repeat;
@@ -84,6 +86,9 @@ struct result {
 struct simulation {
     const struct options *o;
     struct dt_spec *spec;
+    struct dt_job job; /* only where there is a cluster */
+    struct dt_cluster *cluster;
+    struct dt_space_source source;
     struct dt_space *space;
     double table_best;
     double *table_best_x; /* borrowed from the space */
@@ -252,14 +257,14 @@ static int find_table_best(struct simulation *m, struct dt_error *e)
 }
 
 struct dt_space *replay_space(const struct dt_spec *spec, const char *name, const char *table,
-                              struct dt_error *e)
+                              struct dt_space_source *source, struct dt_error *e)
 {
     size_t n;
     double *points = dt_replay_points(spec, spec->params, spec->nparams, table, &n, e);
     if (!points)
         return NULL;
     struct dt_space *space = dt_space_new(spec->params, spec->nparams, &spec->constraints, NULL, 0,
-                                          NULL, NULL, points, n, e);
+                                          source ? dt_space_why_not : NULL, source, points, n, e);
     free(points);
     if (!space)
         dt_fail_at(e, "%s", spec->constraints_place ? spec->constraints_place : name);
@@ -277,7 +282,10 @@ static int prepare(struct simulation *m, struct dt_error *e)
                 e, "there is nothing to tune: name parameters under \"dt\" or \"hyperparameters\"");
         return dt_fail_at(e, "%s", m->o->spec);
     }
-    m->space = replay_space(m->spec, m->o->spec, m->o->table, e);
+    if (m->o->cluster && !(m->cluster = read_cluster(m->o->cluster, NULL, e)))
+        return -1;
+    m->source = (struct dt_space_source){m->spec, &m->job, m->cluster};
+    m->space = replay_space(m->spec, m->o->spec, m->o->table, m->cluster ? &m->source : NULL, e);
     return m->space ? find_table_best(m, e) : -1;
 }
 
@@ -290,6 +298,7 @@ static void clear(struct simulation *m)
     }
     free(m->results);
     dt_space_free(m->space);
+    dt_cluster_free(m->cluster);
     dt_spec_free(m->spec);
 }
 
@@ -541,17 +550,13 @@ static void print_json(const struct simulation *m)
 /* 0: go on; else 1 + the exit code. */
 static int read_options(int argc, char **argv, struct options *o, struct dt_error *e)
 {
-    static const struct option longs[] = {{"spec", required_argument, NULL, 's'},
-                                          {"table", required_argument, NULL, 't'},
-                                          {"seed", required_argument, NULL, 'n'},
-                                          {"repeat", required_argument, NULL, 'r'},
-                                          {"noise", required_argument, NULL, 'p'},
-                                          {"format", required_argument, NULL, 'f'},
-                                          {"failures", required_argument, NULL, 'b'},
-                                          {"timing", no_argument, NULL, 'c'},
-                                          {"past", required_argument, NULL, 'o'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {
+        {"spec", required_argument, NULL, 's'},     {"table", required_argument, NULL, 't'},
+        {"seed", required_argument, NULL, 'n'},     {"repeat", required_argument, NULL, 'r'},
+        {"noise", required_argument, NULL, 'p'},    {"format", required_argument, NULL, 'f'},
+        {"failures", required_argument, NULL, 'b'}, {"timing", no_argument, NULL, 'c'},
+        {"past", required_argument, NULL, 'o'},     {"cluster", required_argument, NULL, 'k'},
+        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
     *o = (struct options){.seed = -1, .repeat = 1};
     for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
         if (c == 'h') {
@@ -565,6 +570,8 @@ static int read_options(int argc, char **argv, struct options *o, struct dt_erro
             o->table = optarg;
         else if (c == 'o')
             dt_strv_add(&o->past, optarg);
+        else if (c == 'k')
+            o->cluster = optarg;
         else if (c == 'n')
             bad = dt_parse_int64(optarg, &o->seed) < 0 || o->seed < 0;
         else if (c == 'r')
@@ -593,7 +600,7 @@ static int read_options(int argc, char **argv, struct options *o, struct dt_erro
 static int run_all(const struct options *o)
 {
     struct dt_error e = DT_ERROR_INIT;
-    struct simulation m = {.o = o};
+    struct simulation m = {.o = o, .job = {.tasks = 1, .cpus = 1}};
     if (prepare(&m, &e) < 0) {
         clear(&m);
         return fail_with(&e, EXIT_USAGE);

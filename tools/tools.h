@@ -26,9 +26,10 @@ int cmd_topo(int argc, char **argv);
 int check_folder(const struct dt_setup *s, struct dt_error *e);
 /* What sbatch accepts and the user hardly meant, one line each, on stderr. */
 void print_warnings(const struct dt_submission *s);
-/* A cluster described in a JSON file, for commands that must not ask Slurm: what a job may use, or a whole one of which
- * it is what the submission (NULL: one without options) may use. */
-struct dt_cluster *read_cluster(const char *path, const struct dt_submission *sub, struct dt_error *e);
+/* A cluster described in a JSON file, for commands that must not ask Slurm: what a job may use, or
+ * a whole one of which it is what the submission (NULL: one without options) may use. */
+struct dt_cluster *read_cluster(const char *path, const struct dt_submission *sub,
+                                struct dt_error *e);
 /* A whole one, as dt-tune topo --save writes it. */
 struct dt_system *read_system(const char *path, struct dt_error *e);
 /* dt-tune topo of one node (machine.c): `path` is a file of hwloc's, or "here"; with `plan`, tasks like "ps:2,4xworker:4:1",

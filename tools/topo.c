@@ -31,8 +31,8 @@ struct wanted {
 static int save(const struct dt_system *s, const char *path, struct dt_error *e)
 {
     struct json_object *o = dt_system_to_json(s);
-    const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
-                                                             JSON_C_TO_STRING_NOSLASHESCAPE);
+    const char *text = json_object_to_json_string_ext(
+        o, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE);
     char *line = dt_xasprintf("%s\n", text);
     int rc = dt_write_file(path, line, strlen(line), 0644, e);
     free(line);
@@ -57,7 +57,8 @@ static int topo(const struct wanted *w)
                                                                      : EXIT_DONE;
     if (!w->cluster)
         slurm_init(NULL);
-    struct dt_system *s = w->cluster ? read_system(w->cluster, &e) : dt_slurm_system(true, true, &e);
+    struct dt_system *s =
+        w->cluster ? read_system(w->cluster, &e) : dt_slurm_system(true, true, &e);
     if (!s)
         return fail_with(&e, w->cluster ? EXIT_USAGE : EXIT_WORK_FAILED);
     int code = EXIT_DONE;

@@ -55,8 +55,9 @@ struct dt_backend *dt_backend_slurm(const struct dt_slurm_config *config);
  * *why likewise; -1 error. Caller frees *why. */
 int dt_slurm_submit(const char *sbatch, const char *path, const struct dt_strv *args, uint32_t *job,
                     char **why, struct dt_error *e);
-/* The whole cluster. slurm_init() must have been called. Licences only with `licenses` or `all`, switches with `all`: each is
- * a request more to slurmctld. NULL, with an error, where that does not answer. */
+/* The whole cluster. slurm_init() must have been called. Licences only with `licenses` or `all`,
+ * switches with `all`: each is a request more to slurmctld. NULL, with an error, where that does
+ * not answer. */
 struct dt_system *dt_slurm_system(bool all, bool licenses, struct dt_error *e);
 /* What of it the submission may use: dt_job_cluster(). */
 struct dt_cluster *dt_slurm_cluster(const struct dt_submission *s, bool kinds, struct dt_error *e);

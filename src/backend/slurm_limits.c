@@ -1,5 +1,6 @@
-/* The limits of this user, as slurmctld holds them: of the user's associations, of the accounts above, and of QOSs. It
- * has them from slurmdbd, which nobody here asks: one that is down keeps nobody waiting. */
+/* The limits of this user, as slurmctld holds them: of the user's associations, of the accounts
+ * above, and of QOSs. It has them from slurmdbd, which nobody here asks: one that is down keeps
+ * nobody waiting. */
 #include "backend/slurm_private.h"
 
 #include <math.h>
@@ -51,9 +52,10 @@ static void add_association(struct dt_system *s, const assoc_mgr_info_msg_t *msg
 {
     struct dt_limits *l = add(s);
     bool user = a->user && *a->user;
-    l->who = user ? dt_xasprintf("user %s in account %s%s%s", a->user, a->acct,
-                                 a->partition ? ", partition " : "", a->partition ? a->partition : "")
-                  : dt_xasprintf("account %s", a->acct);
+    l->who =
+        user ? dt_xasprintf("user %s in account %s%s%s", a->user, a->acct,
+                            a->partition ? ", partition " : "", a->partition ? a->partition : "")
+             : dt_xasprintf("account %s", a->acct);
     l->account = own(a->acct);
     l->parent = user ? NULL : own(a->parent_acct);
     l->user = own(a->user);
@@ -70,7 +72,8 @@ static void add_association(struct dt_system *s, const assoc_mgr_info_msg_t *msg
     l->group_submitted = limit32(a->grp_submit_jobs);
 }
 
-static void add_qos(struct dt_system *s, const assoc_mgr_info_msg_t *msg, const slurmdb_qos_rec_t *q)
+static void add_qos(struct dt_system *s, const assoc_mgr_info_msg_t *msg,
+                    const slurmdb_qos_rec_t *q)
 {
     struct dt_limits *l = add(s);
     l->who = dt_xasprintf("QOS %s", q->name);
@@ -123,7 +126,8 @@ void dt_slurm_limits(struct dt_system *s, unsigned enforce)
     struct passwd *me = getpwuid(getuid());
     assoc_mgr_info_msg_t *msg = NULL;
     /* by user: slurmctld leaves other users' associations out, accounts it gives all */
-    assoc_mgr_info_request_msg_t ask = {.flags = ASSOC_MGR_INFO_FLAG_ASSOC | ASSOC_MGR_INFO_FLAG_QOS};
+    assoc_mgr_info_request_msg_t ask = {.flags =
+                                            ASSOC_MGR_INFO_FLAG_ASSOC | ASSOC_MGR_INFO_FLAG_QOS};
     if (!me || !(enforce & (ENFORCE_LIMITS | ENFORCE_QOS)))
         return;
     ask.user_list = slurm_list_create(NULL);

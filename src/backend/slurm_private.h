@@ -33,7 +33,8 @@ int dt_slurm_cancel(uint32_t job, struct dt_error *e);
 int dt_slurm_signal(uint32_t job, int signal, bool script, struct dt_error *e);
 /* GPUs in a node's gres text: "gpu:k80:4(S:0-1),nvme:1". */
 size_t dt_slurm_gpus(const char *gres);
-/* Adds the limits of this user, as far as AccountingStorageEnforce lets any hold; none where slurmctld does not say. */
+/* Adds the limits of this user, as far as AccountingStorageEnforce lets any hold; none where
+ * slurmctld does not say. */
 void dt_slurm_limits(struct dt_system *s, unsigned enforce);
 
 /* ---- slurm_steps.c: the steps of a job ---- */

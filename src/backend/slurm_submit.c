@@ -10,7 +10,8 @@
  * full. */
 #define SBATCH_TIMEOUT 20.0
 
-/* A limit that no waiting cures: Slurm has one sentence for all limits that refuse a job, but names this one before. */
+/* A limit that no waiting cures: Slurm has one sentence for all limits that refuse a job, but names
+ * this one before. */
 static bool is_lasting_limit(const char *text)
 {
     for (const char *p = text; (p = strpbrk(p, "AQ")); p++) {

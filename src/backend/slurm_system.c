@@ -1,5 +1,5 @@
-/* The whole cluster as slurmctld describes it: one request each for configuration, partitions and nodes, and only where
- * they are wanted for switches, licences and limits. */
+/* The whole cluster as slurmctld describes it: one request each for configuration, partitions and
+ * nodes, and only where they are wanted for switches, licences and limits. */
 #include "backend/slurm_private.h"
 
 #include <errno.h>
@@ -11,6 +11,9 @@
 
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
 #define slurm_free_ctl_conf slurm_free_conf
+#define CR_MEMORY SELECT_MEMORY
+#define CR_CORE SELECT_CORE
+#define CR_SOCKET SELECT_SOCKET
 #endif
 
 static char *own(const char *text)
@@ -75,16 +78,17 @@ static struct dt_node_class size_of(const node_info_t *n)
         cpus = n->cpus_efctv;
 #endif
     uint64_t kept = n->mem_spec_limit < n->real_memory ? n->mem_spec_limit : 0;
-    return (struct dt_node_class){.cpus = cpus,
-                                  .mem_mib = n->real_memory - kept,
-                                  .tmp_mib = n->tmp_disk,
-                                  .gpus = dt_slurm_gpus(n->gres),
-                                  .threads = threads > 1 ? threads : 1,
-                                  .sockets = n->sockets,
-                                  .cores = n->cores,
-                                  .weight = n->weight,
-                                  .features = (char *)(features ? features : ""),
-                                  .gres = (char *)(n->gres && strcmp(n->gres, "(null)") ? n->gres : "")};
+    return (struct dt_node_class){
+        .cpus = cpus,
+        .mem_mib = n->real_memory - kept,
+        .tmp_mib = n->tmp_disk,
+        .gpus = dt_slurm_gpus(n->gres),
+        .threads = threads > 1 ? threads : 1,
+        .sockets = n->sockets,
+        .cores = n->cores,
+        .weight = n->weight,
+        .features = (char *)(features ? features : ""),
+        .gres = (char *)(n->gres && strcmp(n->gres, "(null)") ? n->gres : "")};
 }
 
 /* The partitions of each node: "main,short". */
@@ -112,7 +116,8 @@ static struct dt_node_kind *kind_for(struct counting *c, const struct dt_node_cl
 {
     struct dt_system *s = c->s;
     for (size_t i = 0; i < s->nkinds; i++)
-        if (dt_class_same(&s->kinds[i].size, size) && strcmp(s->kinds[i].partitions, partitions) == 0)
+        if (dt_class_same(&s->kinds[i].size, size) &&
+            strcmp(s->kinds[i].partitions, partitions) == 0)
             return &s->kinds[i];
     s->kinds = dt_xrealloc(s->kinds, s->nkinds + 1, sizeof(*s->kinds));
     c->names = dt_xrealloc(c->names, s->nkinds + 1, sizeof(*c->names));
@@ -206,7 +211,8 @@ static const char *partition_state(uint16_t state)
     return takes && starts ? "up" : takes ? "down" : starts ? "drain" : "inactive";
 }
 
-static void set_first_node(struct dt_partition_limits *l, const partition_info_t *part, const node_info_msg_t *nodes)
+static void set_first_node(struct dt_partition_limits *l, const partition_info_t *part,
+                           const node_info_msg_t *nodes)
 {
     int first = part->node_inx ? part->node_inx[0] : -1;
     if (first < 0 || first >= (int)nodes->record_count || !nodes->node_array[first].name)
@@ -216,8 +222,8 @@ static void set_first_node(struct dt_partition_limits *l, const partition_info_t
     l->first_mem = size.mem_mib;
 }
 
-static void add_partition(struct dt_system *s, const partition_info_t *part, const node_info_msg_t *nodes,
-                          const slurm_conf_t *conf)
+static void add_partition(struct dt_system *s, const partition_info_t *part,
+                          const node_info_msg_t *nodes, const slurm_conf_t *conf)
 {
     struct dt_partition *p = &s->partitions[s->npartitions++];
     struct dt_partition_limits *l = &p->limits;
@@ -228,8 +234,10 @@ static void add_partition(struct dt_system *s, const partition_info_t *part, con
     l->min_nodes = part->min_nodes > 1 ? limit32(part->min_nodes) : 0;
     l->max_cpus_per_node = limit32(part->max_cpus_per_node);
     l->max_time = part->max_time >= NO_VAL - 1 ? INFINITY : 60.0 * part->max_time;
-    set_memory(part->def_mem_per_cpu, conf->def_mem_per_cpu, &l->def_mem_per_cpu, &l->def_mem_per_node);
-    set_memory(part->max_mem_per_cpu, conf->max_mem_per_cpu, &l->max_mem_per_cpu, &l->max_mem_per_node);
+    set_memory(part->def_mem_per_cpu, conf->def_mem_per_cpu, &l->def_mem_per_cpu,
+               &l->def_mem_per_node);
+    set_memory(part->max_mem_per_cpu, conf->max_mem_per_cpu, &l->max_mem_per_cpu,
+               &l->max_mem_per_node);
     take_defaults(conf->job_defaults_list, l);
     take_defaults(part->job_defaults_list, l);
     l->total_nodes = part->total_nodes;
@@ -262,10 +270,10 @@ static void set_scheduling(struct dt_system *s, const slurm_conf_t *conf)
 
 /* ---- switches and licences ---- */
 
-/* From 24.11 on the library gives no table of them. */
+/* From 25.05 on the library gives no table of them. */
 static void load_switches(struct dt_system *s)
 {
-#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(24, 11, 0)
+#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(25, 5, 0)
     topo_info_response_msg_t *topo = NULL;
     if (slurm_load_topo(&topo) != SLURM_SUCCESS)
         return;

@@ -118,7 +118,8 @@ static void put_gres(struct header *h, const struct dt_trial_script *t, const ch
     const struct dt_option *gres = given(t, "gres");
     bool workers = sharers || n;
     /* of a node: as the user asked for them */
-    bool as_gres = n && gres && gres->value && strcmp(option, "gpus-per-node") == 0 && dt_gres_gpus(gres->value);
+    bool as_gres = n && gres && gres->value && strcmp(option, "gpus-per-node") == 0 &&
+                   dt_gres_gpus(gres->value);
     if (!as_gres)
         put_gpus(h, t, option, n);
     if (sharers)
@@ -141,7 +142,8 @@ static void put_gres(struct header *h, const struct dt_trial_script *t, const ch
 }
 
 /* An amount of memory in the unit that the user writes, where it is a whole number of those. */
-static void put_amount(struct header *h, const struct dt_trial_script *t, const char *option, uint64_t mib)
+static void put_amount(struct header *h, const struct dt_trial_script *t, const char *option,
+                       uint64_t mib)
 {
     static const char *const forms[] = {"mem", "mem-per-cpu", "mem-per-gpu"};
     uint64_t unit = 1;
@@ -154,8 +156,8 @@ static void put_amount(struct header *h, const struct dt_trial_script *t, const 
     putf(h, option, "%" PRIu64 "%s", mib / unit, unit == 1 ? "M" : unit == 1024 ? "G" : "T");
 }
 
-/* Memory in one form only, as Slurm wants it: the tuned amount by CPU, or by GPU where the user asks so, else the user's
- * own option. */
+/* Memory in one form only, as Slurm wants it: the tuned amount by CPU, or by GPU where the user
+ * asks so, else the user's own option. */
 static void put_memory(struct header *h, const struct dt_trial_script *t, const struct dt_role *r,
                        uint64_t mem)
 {
@@ -240,7 +242,8 @@ static void put_packed(struct header *h, const struct dt_trial_script *t)
         put_memory(h, t, &(struct dt_role){.cpus = 1}, 0);
     put_tmp(h, t, share.tmp_mib);
     const struct dt_role *workers = &s->roles[DT_ROLE_WORKER];
-    put_gres(h, t, "gpus-per-node", share.gpus, workers->gpus_as_given ? workers->count : 0, s->nodes);
+    put_gres(h, t, "gpus-per-node", share.gpus, workers->gpus_as_given ? workers->count : 0,
+             s->nodes);
 }
 
 static void put_size(struct header *h, const struct dt_trial_script *t)

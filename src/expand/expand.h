@@ -33,7 +33,8 @@ struct dt_job {
     char *name;              /* job name */
     char *constraint, *partition; /* as given, or NULL */
     char *gres, *licenses;        /* likewise; gres: but GPUs */
-    struct dt_request given; /* all that bears on whether it can start, to the letter; its texts are the job's */
+    /* All that bears on whether it can start, to the letter; its texts are the job's. */
+    struct dt_request given;
 };
 int dt_job_read(const struct dt_submission *s, struct dt_job *job, struct dt_error *e);
 void dt_job_free(struct dt_job *job);
@@ -43,11 +44,11 @@ char *dt_gres_others(const char *gres);
 /* Sets job->given; part of dt_job_read() (request.c). */
 void dt_job_request(const struct dt_submission *s, struct dt_job *job);
 
-/* What of the system such a job may use: the nodes of its partition (of several the first) that are usable, allow
- * --constraint and are not excluded, and the limits that bind it. With `kinds` all partitions and features beside. NULL,
- * with an error, where there is none such (job_cluster.c). */
-struct dt_cluster *dt_job_cluster(const struct dt_system *s, const struct dt_submission *sub, bool kinds,
-                                  struct dt_error *e);
+/* What of the system such a job may use: the nodes of its partition (of several the first) that are
+ * usable, allow its constraint and are not excluded, and the limits that bind it. With `kinds` all
+ * partitions and features beside. NULL, with an error, where there is none such (job_cluster.c). */
+struct dt_cluster *dt_job_cluster(const struct dt_system *s, const struct dt_submission *sub,
+                                  bool kinds, struct dt_error *e);
 
 /* ---- shape: roles and layout (shape.c) ---- */
 
@@ -88,14 +89,18 @@ void dt_shape_make(const struct dt_space *space, const double *x, const struct d
  * are tuned. */
 void dt_shape_make_steps(const struct dt_space *space, const double *x, const struct dt_job *job,
                          struct dt_shape *shape);
-/* The most that one of n nodes needs where both roles share them evenly. mem_mib: 0 where nothing says it. */
+/* The most that one of n nodes needs where both roles share them evenly. mem_mib: 0 where nothing
+ * says it. */
 struct dt_node_share {
     size_t cpus, gpus;
     uint64_t mem_mib, tmp_mib;
 };
-struct dt_node_share dt_shape_share(const struct dt_shape *shape, const struct dt_job *job, size_t n);
-/* What the shape asks of Slurm, for each component of the job; returns how many. Not of a shape of steps (request.c). */
-size_t dt_shape_requests(const struct dt_shape *shape, const struct dt_job *job, struct dt_request requests[DT_ROLES]);
+struct dt_node_share dt_shape_share(const struct dt_shape *shape, const struct dt_job *job,
+                                    size_t n);
+/* What the shape asks of Slurm, for each component of the job; returns how many. Not of a shape of
+ * steps (request.c). */
+size_t dt_shape_requests(const struct dt_shape *shape, const struct dt_job *job,
+                         struct dt_request requests[DT_ROLES]);
 /* What one job of both roles is to demand of its nodes. NULL: nothing, or nothing that can be said. Caller frees. */
 char *dt_shape_constraint(const struct dt_shape *shape);
 /* Why the cluster, or with layout steps the allocation, can never run it, or NULL: the same text for the same kind of
@@ -106,8 +111,9 @@ const char *dt_shape_why_not(const struct dt_shape *shape, const struct dt_job *
  * unknown. */
 uint64_t dt_role_mem(const struct dt_shape *shape, const struct dt_job *job, int role);
 
-/* Memory of one task that the expansion writes, as that of its CPUs; 0: the user's own option stands. In the first
- * component that is not --mem where the second has another form: sbatch would hand it on. */
+/* Memory of one task that the expansion writes, as that of its CPUs; 0: the user's own option
+ * stands. In the first component that is not --mem where the second has another form: sbatch would
+ * hand it on. */
 uint64_t dt_role_mem_written(const struct dt_shape *shape, const struct dt_job *job, int role);
 
 /* ---- layout steps: shares of an allocation (steps.c) ---- */
@@ -143,6 +149,8 @@ struct dt_space_source {
     const struct dt_job *job;
     const struct dt_cluster *cluster; /* with layout steps the allocation; NULL: nothing is excluded for want of nodes */
 };
+/* The filter of such a space; `source` is a struct dt_space_source. */
+const char *dt_space_why_not(void *source, const struct dt_space *space, const double *x);
 struct dt_space *dt_space_generate(struct dt_space_source *source, const char **why_layout,
                                    struct dt_error *e);
 

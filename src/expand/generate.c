@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* dt_space_filter: source is the dt_space_source. */
-static const char *why_not(void *arg, const struct dt_space *space, const double *x)
+const char *dt_space_why_not(void *arg, const struct dt_space *space, const double *x)
 {
     const struct dt_space_source *source = arg;
     struct dt_shape shape;
@@ -208,8 +207,8 @@ static struct dt_space *space_of(struct dt_space_source *source, const struct dt
         place = spec->candidates_place;
         dt_fail_at(e, "candidates");
     } else {
-        space = dt_space_new(params, n, &spec->constraints, facts, nfacts, why_not, source, rows,
-                             nrows, e);
+        space = dt_space_new(params, n, &spec->constraints, facts, nfacts, dt_space_why_not, source,
+                             rows, nrows, e);
     }
     if (!space && place)
         dt_fail_at(e, "%s", place);

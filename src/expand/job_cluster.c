@@ -52,7 +52,8 @@ static void add_nodes(struct dt_cluster *c, const struct dt_system *s, const cha
     }
 }
 
-static void set_partition(struct dt_cluster *c, const struct dt_system *s, const struct dt_partition *p)
+static void set_partition(struct dt_cluster *c, const struct dt_system *s,
+                          const struct dt_partition *p)
 {
     c->partition = dt_xstrdup(p->name);
     c->backfill = s->backfill;
@@ -78,7 +79,8 @@ static char *all_features(const struct dt_system *s)
 }
 
 /* What else there is but the nodes of the job as submitted. */
-static void add_kinds(struct dt_cluster *c, const struct dt_system *s, const struct dt_strv *excluded)
+static void add_kinds(struct dt_cluster *c, const struct dt_system *s,
+                      const struct dt_strv *excluded)
 {
     c->features = all_features(s);
     c->partitions = dt_xcalloc(s->npartitions, sizeof(*c->partitions));
@@ -96,8 +98,8 @@ static bool same(const char *a, const char *b)
     return a && b && strcmp(a, b) == 0;
 }
 
-/* The user's association that the job goes by: of the account it names, else of the user's own; one for the partition
- * comes before one for all. */
+/* The user's association that the job goes by: of the account it names, else of the user's own; one
+ * for the partition comes before one for all. */
 static const struct dt_limits *association(const struct dt_system *s, const char *account,
                                            const char *partition)
 {
@@ -132,7 +134,8 @@ static void bind_qos(struct dt_cluster *c, const struct dt_system *s, const char
             bind(c, &s->limits[i]);
 }
 
-static void add_limits(struct dt_cluster *c, const struct dt_system *s, const struct dt_submission *sub)
+static void add_limits(struct dt_cluster *c, const struct dt_system *s,
+                       const struct dt_submission *sub)
 {
     const char *qos = dt_submission_value(sub, "qos");
     const struct dt_limits *own = association(s, dt_submission_value(sub, "account"), c->partition);
@@ -147,7 +150,8 @@ static void add_limits(struct dt_cluster *c, const struct dt_system *s, const st
     if (own)
         bind(c, own);
     const struct dt_limits *l = own ? account_limits(s, own->account) : NULL;
-    for (size_t i = 0; l && i <= s->nlimits; i++) { /* the bound: a file's accounts may go in a circle */
+    for (size_t i = 0; l && i <= s->nlimits;
+         i++) { /* the bound: a file's accounts may go in a circle */
         bind(c, l);
         l = account_limits(s, l->parent);
     }
@@ -203,11 +207,12 @@ static void loosen(struct dt_partition_limits *l, const struct dt_partition_limi
 }
 
 /* Of several partitions the first is the model, but for its limits. */
-static int set_partitions(struct dt_cluster *c, const struct dt_system *s, const struct dt_strv *names,
-                          struct dt_error *e)
+static int set_partitions(struct dt_cluster *c, const struct dt_system *s,
+                          const struct dt_strv *names, struct dt_error *e)
 {
     for (size_t i = 0; i < names->n || i == 0; i++) {
-        const struct dt_partition *p = dt_system_partition(s, names->n ? names->v[i] : NULL, i ? NULL : e);
+        const struct dt_partition *p =
+            dt_system_partition(s, names->n ? names->v[i] : NULL, i ? NULL : e);
         if (!p && i == 0)
             return -1;
         if (i == 0)
@@ -218,8 +223,8 @@ static int set_partitions(struct dt_cluster *c, const struct dt_system *s, const
     return 0;
 }
 
-struct dt_cluster *dt_job_cluster(const struct dt_system *s, const struct dt_submission *sub, bool kinds,
-                                  struct dt_error *e)
+struct dt_cluster *dt_job_cluster(const struct dt_system *s, const struct dt_submission *sub,
+                                  bool kinds, struct dt_error *e)
 {
     struct dt_cluster *c = dt_xcalloc(1, sizeof(*c));
     struct dt_strv names = DT_STRV_INIT, excluded = listed(dt_submission_value(sub, "exclude"));
@@ -229,7 +234,9 @@ struct dt_cluster *dt_job_cluster(const struct dt_system *s, const struct dt_sub
     if (ok)
         add_nodes(c, s, c->partition, &excluded, dt_submission_value(sub, "constraint"), false);
     if (ok && !c->n) {
-        dt_fail(e, "partition %s has no node that is up and fits the job's --constraint and --exclude", c->partition);
+        dt_fail(e,
+                "partition %s has no node that is up and fits the job's --constraint and --exclude",
+                c->partition);
         ok = false;
     }
     if (ok && kinds)

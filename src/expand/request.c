@@ -44,7 +44,8 @@ static void read_memory(const struct dt_submission *s, struct dt_request *a)
     static const struct {
         const char *name;
         enum dt_memory_of of;
-    } forms[] = {{"mem", DT_MEMORY_NODE}, {"mem-per-cpu", DT_MEMORY_CPU}, {"mem-per-gpu", DT_MEMORY_GPU}};
+    } forms[] = {
+        {"mem", DT_MEMORY_NODE}, {"mem-per-cpu", DT_MEMORY_CPU}, {"mem-per-gpu", DT_MEMORY_GPU}};
     for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
         const char *value = dt_submission_value(s, forms[i].name);
         if (value && dt_parse_mem(value, &a->mem_mib) == 0)
@@ -76,7 +77,8 @@ static size_t gpus_of(const struct dt_submission *s, const char *name)
 void dt_job_request(const struct dt_submission *s, struct dt_job *job)
 {
     struct dt_request *a = &job->given;
-    const char *exclusive = dt_submission_value(s, "exclusive"), *gres = dt_submission_value(s, "gres");
+    const char *exclusive = dt_submission_value(s, "exclusive"),
+               *gres = dt_submission_value(s, "gres");
     char *rest = gres ? dt_gres_others(gres) : NULL;
     *a = (struct dt_request){0};
     read_nodes(s, a);
@@ -107,7 +109,8 @@ void dt_job_request(const struct dt_submission *s, struct dt_job *job)
     a->constraint = NULL; /* the cluster holds only nodes that allow it */
     a->time = job->time;
     a->overcommit = job->overcommit;
-    a->whole_nodes = dt_submission_get(s, "exclusive") && (!exclusive || strcmp(exclusive, "exclusive") == 0);
+    a->whole_nodes =
+        dt_submission_get(s, "exclusive") && (!exclusive || strcmp(exclusive, "exclusive") == 0);
 }
 
 /* ---- trials ---- */
@@ -117,17 +120,17 @@ static struct dt_request common(const struct dt_job *job)
 {
     const struct dt_request *g = &job->given;
     return (struct dt_request){.sockets = g->sockets,
-                           .cores = g->cores,
-                           .threads = g->threads,
-                           .memory = g->memory,
-                           .mem_mib = g->mem_mib,
-                           .gpu_type = g->gpu_type,
-                           .gres = g->gres,
-                           .tmp_mib = g->tmp_mib,
-                           .time = g->time,
-                           .licenses = g->licenses,
-                           .whole_nodes = g->whole_nodes,
-                           .overcommit = g->overcommit};
+                               .cores = g->cores,
+                               .threads = g->threads,
+                               .memory = g->memory,
+                               .mem_mib = g->mem_mib,
+                               .gpu_type = g->gpu_type,
+                               .gres = g->gres,
+                               .tmp_mib = g->tmp_mib,
+                               .time = g->time,
+                               .licenses = g->licenses,
+                               .whole_nodes = g->whole_nodes,
+                               .overcommit = g->overcommit};
 }
 
 static void set_memory(struct dt_request *a, enum dt_memory_of of, uint64_t mib, size_t parts)
@@ -139,7 +142,8 @@ static void set_memory(struct dt_request *a, enum dt_memory_of of, uint64_t mib,
 /* GPUs that tasks share, as put_shared_gpus() writes them. */
 static void share_gpus(struct dt_request *a, const struct dt_job *job, size_t workers, size_t nodes)
 {
-    size_t total = job->tasks_per_gpu ? (workers + job->tasks_per_gpu - 1) / job->tasks_per_gpu : job->gpus_total;
+    size_t total = job->tasks_per_gpu ? (workers + job->tasks_per_gpu - 1) / job->tasks_per_gpu
+                                      : job->gpus_total;
     if (!total) {
         a->gpus_per_task = job->given.gpus_per_task;
         a->gpus_per_node = job->given.gpus_per_node;
@@ -193,11 +197,13 @@ static struct dt_request packed_request(const struct dt_shape *s, const struct d
         set_memory(&a, DT_MEMORY_NODE, share.mem_mib, 1);
     if (workers->gpus_as_given)
         share_gpus(&a, job, workers->count, s->nodes);
-    a.constraint = workers->constraint; /* that of the servers is looked at where the nodes are chosen */
+    a.constraint =
+        workers->constraint; /* that of the servers is looked at where the nodes are chosen */
     return a;
 }
 
-size_t dt_shape_requests(const struct dt_shape *s, const struct dt_job *job, struct dt_request requests[DT_ROLES])
+size_t dt_shape_requests(const struct dt_shape *s, const struct dt_job *job,
+                         struct dt_request requests[DT_ROLES])
 {
     size_t n = 0;
     if (s->as_submitted)

@@ -130,7 +130,8 @@ uint64_t dt_role_mem_written(const struct dt_shape *s, const struct dt_job *job,
 {
     uint64_t own = s->roles[role].mem_mib;
     bool handed_on = s->het && role == DT_ROLE_PS && s->roles[DT_ROLE_WORKER].mem_mib;
-    return own || !handed_on || job->given.memory != DT_MEMORY_NODE ? own : dt_role_mem(s, job, role);
+    return own || !handed_on || job->given.memory != DT_MEMORY_NODE ? own
+                                                                    : dt_role_mem(s, job, role);
 }
 
 /* Tasks of a role that a node of the class holds. */
@@ -385,8 +386,7 @@ static const char *cluster_why_not(const struct dt_shape *s, const struct dt_job
         return why;
     if (both && !s->het && !s->nodes)
         return "layout packed: more CPUs, memory or GPUs than the nodes have";
-    why = dt_feasible_why_not(c, partition, requests,
-                              dt_shape_requests(s, job, requests));
+    why = dt_feasible_why_not(c, partition, requests, dt_shape_requests(s, job, requests));
     if (why != dt_no_room && why != dt_not_apart)
         return why;
     return s->het ? "layout het: too few or too small nodes (components never share a node)"

@@ -50,7 +50,8 @@ void dt_class_free(struct dt_node_class *k)
     free(k->gres);
 }
 
-void dt_partition_limits_copy(struct dt_partition_limits *to, const struct dt_partition_limits *from)
+void dt_partition_limits_copy(struct dt_partition_limits *to,
+                              const struct dt_partition_limits *from)
 {
     *to = *from;
     to->allow_accounts = own(from->allow_accounts);

@@ -15,12 +15,13 @@ struct dt_node_class {
     char *gres;     /* "gpu:a100:4,nic:1"; NULL: only the number of GPUs is known */
 };
 
-/* Amounts by Slurm's names of what it counts (TRES): "cpu", "mem" (MiB), "node", "gres/gpu:a100", "license/x". */
+/* Amounts by Slurm's names of what it counts (TRES): "cpu", "mem" (MiB), "node", "gres/gpu:a100",
+ * "license/x". */
 struct dt_amounts {
     struct dt_amount {
         char *name;
         uint64_t n;
-    } *v;
+    } * v;
     size_t n;
 };
 #define DT_NO_LIMIT UINT64_MAX
@@ -32,32 +33,34 @@ void dt_amounts_free(struct dt_amounts *a);
 /* What a partition demands of one job. Amounts of 0: no limit, or not set. */
 struct dt_partition_limits {
     size_t max_nodes, min_nodes, max_cpus_per_node;
-    double max_time;                               /* seconds; INFINITY */
-    uint64_t def_mem_per_cpu, def_mem_per_node;    /* MiB, of jobs that ask for none */
-    uint64_t max_mem_per_cpu, max_mem_per_node;    /* MiB */
-    uint64_t def_mem_per_gpu;                      /* MiB */
+    double max_time;                            /* seconds; INFINITY */
+    uint64_t def_mem_per_cpu, def_mem_per_node; /* MiB, of jobs that ask for none */
+    uint64_t max_mem_per_cpu, max_mem_per_node; /* MiB */
+    uint64_t def_mem_per_gpu;                   /* MiB */
     size_t def_cpus_per_gpu;
     size_t total_nodes, total_cpus; /* with those that are down; 0: not known */
-    size_t first_cpus; /* of the partition's first node, by which slurmctld judges memory; 0: not known */
+    size_t first_cpus; /* of the partition's first node, by which slurmctld judges memory; 0: not
+                          known */
     uint64_t first_mem;
-    bool exclusive;                 /* whole nodes only */
-    bool reserved, root_only;       /* for jobs in a reservation only, or for root */
+    bool exclusive;           /* whole nodes only */
+    bool reserved, root_only; /* for jobs in a reservation only, or for root */
     /* Lists, "a,b"; NULL: all, or nobody. */
     char *allow_accounts, *deny_accounts, *allow_qos, *deny_qos, *allow_groups;
     char *qos; /* whose limits hold for all jobs in the partition */
 };
 
-/* What an association, an account above it, or a QOS allows. Numbers: DT_NO_LIMIT where there is no limit. */
+/* What an association, an account above it, or a QOS allows. Numbers: DT_NO_LIMIT where there is no
+ * limit. */
 struct dt_limits {
-    char *who;                /* "user ann in account ml", "account ml", "QOS normal" */
-    char *account, *parent;   /* of an association; parent: the account above an account */
-    char *user, *partition;   /* of an association for them alone; or NULL */
-    char *qos;                /* a QOS: its name; an association: its jobs' QOS, unless they name one */
-    bool is_qos, preset;      /* preset: the user's jobs go by it that name no account */
+    char *who;              /* "user ann in account ml", "account ml", "QOS normal" */
+    char *account, *parent; /* of an association; parent: the account above an account */
+    char *user, *partition; /* of an association for them alone; or NULL */
+    char *qos;           /* a QOS: its name; an association: its jobs' QOS, unless they name one */
+    bool is_qos, preset; /* preset: the user's jobs go by it that name no account */
     bool own_nodes, own_time; /* a QOS that overrides the partition's node and time limits */
     bool refuses;             /* a QOS: what is beyond it is refused at once, else it waits */
     struct dt_amounts per_job, per_node, per_user, group;
-    double max_time; /* seconds, of one job */
+    double max_time;                      /* seconds, of one job */
     uint64_t jobs, submitted;             /* of the user, running; running or waiting */
     uint64_t group_jobs, group_submitted; /* of all who share it */
 };
@@ -84,7 +87,8 @@ struct dt_cluster {
     struct dt_amounts licenses;
     struct dt_limits *binding; /* the user's limits, as far as they are known */
     size_t nbinding;
-    size_t tuner_jobs; /* 1: the tuner is itself a job, with a CPU and DT_TUNER_MEM_MIB, and counts for the limits */
+    size_t tuner_jobs; /* 1: the tuner is itself a job, with a CPU and DT_TUNER_MEM_MIB, and counts
+                          for the limits */
     /* Only where kinds of nodes are searched: */
     char *features;  /* all that nodes here have, also those that are down; NULL: not known */
     struct dt_cluster *partitions; /* each with all its nodes that are up, whatever their features */

@@ -93,7 +93,8 @@ void dt_take_class(struct dt_fields *f, struct dt_node_class *k)
 void dt_put_partition_limits(struct json_object *o, const struct dt_partition_limits *l)
 {
     json_object_object_add(o, "max_nodes", json_object_new_int64((int64_t)l->max_nodes));
-    json_object_object_add(o, "max_time", isfinite(l->max_time) ? dt_json_number(l->max_time) : NULL);
+    json_object_object_add(o, "max_time",
+                           isfinite(l->max_time) ? dt_json_number(l->max_time) : NULL);
     dt_put_size(o, "min_nodes", l->min_nodes);
     dt_put_size(o, "max_cpus_per_node", l->max_cpus_per_node);
     dt_put_size(o, "def_mem_per_cpu", l->def_mem_per_cpu);
@@ -270,8 +271,7 @@ struct json_object *dt_cluster_to_json(const struct dt_cluster *c)
     dt_put_partition_limits(o, &c->limits);
     for (size_t i = 0; i < c->n; i++) {
         struct json_object *node = json_object_new_object();
-        json_object_object_add(node, "count",
-                               json_object_new_int64((int64_t)c->classes[i].count));
+        json_object_object_add(node, "count", json_object_new_int64((int64_t)c->classes[i].count));
         dt_put_class(node, &c->classes[i]);
         json_object_array_add(nodes, node);
     }

@@ -1,11 +1,13 @@
-/* How what a cluster is made of stands in JSON: shared by the cluster of one job and the system it is taken from. */
+/* How what a cluster is made of stands in JSON: shared by the cluster of one job and the system it
+ * is taken from. */
 #ifndef DT_CLUSTER_PRIVATE_H
 #define DT_CLUSTER_PRIVATE_H
 
 #include "space/cluster.h"
 #include "space/fields.h"
 
-/* Adders leave out what is not known or not limited; readers read members of the object that `f` is at. */
+/* Adders leave out what is not known or not limited; readers read members of the object that `f` is
+ * at. */
 void dt_put_text(struct json_object *o, const char *key, const char *value);
 void dt_put_size(struct json_object *o, const char *key, uint64_t value); /* 0 is left out */
 void dt_put_flag(struct json_object *o, const char *key, bool value);
@@ -19,7 +21,8 @@ void dt_class_free(struct dt_node_class *k); /* what it points to */
 
 void dt_put_partition_limits(struct json_object *o, const struct dt_partition_limits *l);
 void dt_take_partition_limits(struct dt_fields *f, struct dt_partition_limits *l);
-void dt_partition_limits_copy(struct dt_partition_limits *to, const struct dt_partition_limits *from);
+void dt_partition_limits_copy(struct dt_partition_limits *to,
+                              const struct dt_partition_limits *from);
 void dt_partition_limits_free(struct dt_partition_limits *l);
 
 void dt_put_scheduling(struct json_object *o, const struct dt_scheduling *s);

@@ -1,5 +1,5 @@
-/* The pieces of the judgement whether a job can start: what it needs (need.c), which nodes it would get (fit.c), what
- * limits say of that (feasible.c). */
+/* The pieces of the judgement whether a job can start: what it needs (need.c), which nodes it would
+ * get (fit.c), what limits say of that (feasible.c). */
 #ifndef DT_FEASIBLE_PRIVATE_H
 #define DT_FEASIBLE_PRIVATE_H
 
@@ -37,9 +37,12 @@ struct dt_needed {
     size_t cpus_per_gpu;
     bool whole_nodes;
 };
-struct dt_needed dt_need_of(const struct dt_request *r, const struct dt_cluster *c, const struct dt_cluster *p);
-/* What forbids it whatever nodes there are: options that sbatch refuses together, the partition, licences; or NULL. */
-const char *dt_need_why_not(const struct dt_needed *n, const struct dt_cluster *c, const struct dt_cluster *p);
+struct dt_needed dt_need_of(const struct dt_request *r, const struct dt_cluster *c,
+                            const struct dt_cluster *p);
+/* What forbids it whatever nodes there are: options that sbatch refuses together, the partition,
+ * licences; or NULL. */
+const char *dt_need_why_not(const struct dt_needed *n, const struct dt_cluster *c,
+                            const struct dt_cluster *p);
 
 /* ---- fit.c ---- */
 
@@ -50,7 +53,9 @@ struct dt_got {
     uint64_t n[DT_NGET];
     bool torn; /* its tasks do not fit on the nodes, though its CPUs do */
 };
-/* Each component on nodes of its own, one after the other as Slurm takes them; false where they do not fit. */
-bool dt_fit(const struct dt_cluster *p, const struct dt_needed *needs, size_t n, struct dt_got *got);
+/* Each component on nodes of its own, one after the other as Slurm takes them; false where they do
+ * not fit. */
+bool dt_fit(const struct dt_cluster *p, const struct dt_needed *needs, size_t n,
+            struct dt_got *got);
 
 #endif

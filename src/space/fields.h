@@ -1,5 +1,6 @@
-/* fields: reads the members of a JSON object one after the other. The first fault stops the rest and is told with its
- * place, "cluster.json: kinds[3].mem: ..."; a member that nobody asked for is a fault too. */
+/* fields: reads the members of a JSON object one after the other. The first fault stops the rest
+ * and is told with its place, "cluster.json: kinds[3].mem: ..."; a member that nobody asked for is
+ * a fault too. */
 #ifndef DT_FIELDS_H
 #define DT_FIELDS_H
 
@@ -27,7 +28,8 @@ void dt_fields_size(struct dt_fields *f, const char *key, size_t *out);
 void dt_fields_u64(struct dt_fields *f, const char *key, uint64_t *out);
 void dt_fields_bool(struct dt_fields *f, const char *key, bool *out);
 void dt_fields_seconds(struct dt_fields *f, const char *key, double *out); /* null: no limit */
-void dt_fields_text(struct dt_fields *f, const char *key, char **out);     /* the old one is freed; null: NULL */
+void dt_fields_text(struct dt_fields *f, const char *key,
+                    char **out); /* the old one is freed; null: NULL */
 /* How many elements the array has; 0 where it is absent. */
 size_t dt_fields_array(struct dt_fields *f, const char *key);
 

@@ -62,7 +62,8 @@ static bool has_gres(const struct dt_node_class *k, const char *wanted)
 }
 
 /* CPUs of the node that Slurm lets such a job use, before memory. */
-static size_t open_cpus(const struct dt_needed *n, const struct dt_node_class *k, const struct dt_cluster *p)
+static size_t open_cpus(const struct dt_needed *n, const struct dt_node_class *k,
+                        const struct dt_cluster *p)
 {
     const struct dt_request *a = n->request;
     size_t threads = dt_most(k->threads, 1), cores = k->cpus / threads, cpus = k->cpus;
@@ -77,7 +78,8 @@ static size_t open_cpus(const struct dt_needed *n, const struct dt_node_class *k
         of_core = dt_least(of_core, a->tasks_per_core * n->cpus);
     cpus = cores * of_core;
     if (a->tasks_per_socket && k->sockets && k->cores)
-        cpus = dt_least(cpus, k->sockets * dt_least(k->cores * of_core, a->tasks_per_socket * n->cpus));
+        cpus = dt_least(cpus,
+                        k->sockets * dt_least(k->cores * of_core, a->tasks_per_socket * n->cpus));
     if (cap && cpus > cap)
         cpus = n->whole_nodes ? 0 : cap;
     return cpus;
@@ -87,12 +89,15 @@ static size_t open_cpus(const struct dt_needed *n, const struct dt_node_class *k
 static size_t unit_of(const struct dt_node_class *k, const struct dt_cluster *p)
 {
     size_t threads = dt_most(k->threads, 1);
-    return p->scheduling.sockets ? dt_most(k->cores, 1) * threads : p->scheduling.cores ? threads : 1;
+    return p->scheduling.sockets ? dt_most(k->cores, 1) * threads
+           : p->scheduling.cores ? threads
+                                 : 1;
 }
 
-/* The same once memory is given out with them. Where it is not, a node must still have as much as is asked for. */
-static size_t cpus_with_memory(const struct dt_needed *n, const struct dt_node_class *k, const struct dt_cluster *p,
-                               size_t cpus)
+/* The same once memory is given out with them. Where it is not, a node must still have as much as
+ * is asked for. */
+static size_t cpus_with_memory(const struct dt_needed *n, const struct dt_node_class *k,
+                               const struct dt_cluster *p, size_t cpus)
 {
     const struct dt_request *r = n->request;
     size_t unit = unit_of(k, p), threads = 1;
@@ -104,7 +109,8 @@ static size_t cpus_with_memory(const struct dt_needed *n, const struct dt_node_c
         return cpus;
     if (n->whole_nodes && n->mem_mib * k->cpus > k->mem_mib)
         return 0;
-    if (p->scheduling.cores && r->tasks_per_core == 1 && n->cpus == 1) { /* then CPUs are cores here */
+    if (p->scheduling.cores && r->tasks_per_core == 1 &&
+        n->cpus == 1) { /* then CPUs are cores here */
         threads = dt_most(k->threads, 1);
         unit = 1;
     }
@@ -140,20 +146,22 @@ static bool has_gpus(const struct dt_needed *n, const struct dt_node_class *k, s
 {
     const struct dt_request *r = n->request;
     size_t used = n->whole_nodes ? gpus : dt_most(r->gpus_per_node, 1);
-    if (r->gpus_per_node > gpus || r->gpus_per_task > gpus || r->gpus_per_socket > gpus || (r->gpus && !gpus))
+    if (r->gpus_per_node > gpus || r->gpus_per_task > gpus || r->gpus_per_socket > gpus ||
+        (r->gpus && !gpus))
         return false;
     return n->memory != DT_MEMORY_GPU || n->mem_mib * used <= k->mem_mib;
 }
 
-static struct room room_of(const struct dt_needed *n, const struct dt_node_class *k, const struct dt_cluster *p)
+static struct room room_of(const struct dt_needed *n, const struct dt_node_class *k,
+                           const struct dt_cluster *p)
 {
     const struct dt_request *r = n->request;
     const struct room none = {0};
     struct room room = {.gpus = node_gpus(k, r->gpu_type)};
     size_t here = tasks_at_least(n);
     bool gpus = r->gpus || r->gpus_per_node || r->gpus_per_task;
-    if (!dt_features_allow(k->features, r->constraint) || r->tmp_mib > k->tmp_mib || !has_gres(k, r->gres) ||
-        !has_gpus(n, k, room.gpus))
+    if (!dt_features_allow(k->features, r->constraint) || r->tmp_mib > k->tmp_mib ||
+        !has_gres(k, r->gres) || !has_gpus(n, k, room.gpus))
         return none;
     room.cpus = cpus_with_memory(n, k, p, open_cpus(n, k, p));
     room.tasks = dt_least(room.cpus / n->cpus, tasks_by_gpus(n, k, room.gpus));
@@ -229,15 +237,17 @@ static void take(struct pool *pool, size_t class, size_t n, const struct room *r
     l->gpus -= dt_least(l->gpus, n * r->gpus);
 }
 
-/* The class of the one node that is enough, and the least of those of the least weight; -1: there is none. */
-static int one_node(const struct pool *pool, const struct room *rooms, const struct lack *l, size_t floor)
+/* The class of the one node that is enough, and the least of those of the least weight; -1: there
+ * is none. */
+static int one_node(const struct pool *pool, const struct room *rooms, const struct lack *l,
+                    size_t floor)
 {
     int found = -1;
     for (size_t k = 0; k < pool->p->n; k++) {
         size_t i = pool->order[k];
         const struct room *r = &rooms[i];
-        bool enough = pool->free[i] > 0 && r->cpus > floor && r->cpus >= l->cpus && r->tasks >= l->tasks &&
-                      r->gpus >= l->gpus;
+        bool enough = pool->free[i] > 0 && r->cpus > floor && r->cpus >= l->cpus &&
+                      r->tasks >= l->tasks && r->gpus >= l->gpus;
         if (found >= 0 && pool->p->classes[i].weight > pool->p->classes[found].weight)
             break;
         if (enough && (found < 0 || r->cpus < rooms[found].cpus))
@@ -255,11 +265,14 @@ static size_t wanted(const struct lack *l, const struct room *r)
     return r->gpus ? dt_most(n, dt_parts(l->gpus, r->gpus)) : n;
 }
 
-/* Takes nodes of more than `floor` CPUs, of little weight first, as Slurm does; true where they suffice. */
-static bool pick(struct pool *pool, const struct dt_needed *n, const struct room *rooms, size_t floor)
+/* Takes nodes of more than `floor` CPUs, of little weight first, as Slurm does; true where they
+ * suffice. */
+static bool pick(struct pool *pool, const struct dt_needed *n, const struct room *rooms,
+                 size_t floor)
 {
     const struct dt_request *r = n->request;
-    struct lack l = {n->min_nodes, n->min_cpus, r->gpus_per_task ? n->tasks : 0, r->gpus, n->max_nodes};
+    struct lack l = {n->min_nodes, n->min_cpus, r->gpus_per_task ? n->tasks : 0, r->gpus,
+                     n->max_nodes};
     memset(pool->taken, 0, pool->p->n * sizeof(size_t));
     int one = l.nodes <= 1 ? one_node(pool, rooms, &l, floor) : -1;
     if (one >= 0) {
@@ -269,7 +282,8 @@ static bool pick(struct pool *pool, const struct dt_needed *n, const struct room
     for (size_t k = 0; k < pool->p->n && !met(&l); k++) {
         size_t i = pool->order[k];
         if (rooms[i].cpus > floor)
-            take(pool, i, dt_least(wanted(&l, &rooms[i]), dt_least(pool->free[i], l.left)), &rooms[i], &l);
+            take(pool, i, dt_least(wanted(&l, &rooms[i]), dt_least(pool->free[i], l.left)),
+                 &rooms[i], &l);
     }
     return met(&l);
 }
@@ -290,19 +304,24 @@ static struct dt_got got_on(const struct pool *pool, const struct dt_needed *n)
         if (pool->taken[i])
             unit = dt_most(unit, unit_of(k, pool->p));
     }
-    g.n[DT_GET_CPUS] = n->whole_nodes ? all_cpus : dt_parts(dt_most(n->min_cpus, g.n[DT_GET_NODES] * n->node_cpus), unit) * unit;
+    g.n[DT_GET_CPUS] =
+        n->whole_nodes
+            ? all_cpus
+            : dt_parts(dt_most(n->min_cpus, g.n[DT_GET_NODES] * n->node_cpus), unit) * unit;
     g.n[DT_GET_GPUS] = n->whole_nodes ? all_gpus : dt_most(n->tasks * a->gpus_per_task, a->gpus);
     if (!n->whole_nodes)
-        g.n[DT_GET_GPUS] = dt_most(g.n[DT_GET_GPUS], g.n[DT_GET_NODES] * dt_most(a->gpus_per_node, a->gpus_per_socket));
+        g.n[DT_GET_GPUS] = dt_most(
+            g.n[DT_GET_GPUS], g.n[DT_GET_NODES] * dt_most(a->gpus_per_node, a->gpus_per_socket));
     if (n->memory == DT_MEMORY_NODE)
         g.n[DT_GET_MEMORY] = n->mem_mib ? n->mem_mib * g.n[DT_GET_NODES] : all_mem;
     else
-        g.n[DT_GET_MEMORY] = n->mem_mib * g.n[n->memory == DT_MEMORY_GPU ? DT_GET_GPUS : DT_GET_CPUS];
+        g.n[DT_GET_MEMORY] =
+            n->mem_mib * g.n[n->memory == DT_MEMORY_GPU ? DT_GET_GPUS : DT_GET_CPUS];
     return g;
 }
 
-/* Where the nodes of little weight do not suffice within the limit of nodes, Slurm leaves the smallest out, one size after
- * the other. */
+/* Where the nodes of little weight do not suffice within the limit of nodes, Slurm leaves the
+ * smallest out, one size after the other. */
 static bool place(struct pool *pool, const struct dt_needed *n, struct dt_got *got)
 {
     struct room *rooms = dt_xcalloc(pool->p->n, sizeof(*rooms));

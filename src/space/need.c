@@ -58,7 +58,8 @@ static size_t nodes_allowed(const struct dt_cluster *c)
     return n;
 }
 
-static void complete_nodes(struct dt_needed *n, const struct dt_cluster *c, const struct dt_partition_limits *l)
+static void complete_nodes(struct dt_needed *n, const struct dt_cluster *c,
+                           const struct dt_partition_limits *l)
 {
     const struct dt_request *r = n->request;
     size_t max = r->nodes_max ? r->nodes_max : DT_ANY, allowed = nodes_allowed(c);
@@ -80,7 +81,8 @@ static void complete_nodes(struct dt_needed *n, const struct dt_cluster *c, cons
         n->max_nodes = dt_least(n->max_nodes, r->gpus);
 }
 
-struct dt_needed dt_need_of(const struct dt_request *r, const struct dt_cluster *c, const struct dt_cluster *p)
+struct dt_needed dt_need_of(const struct dt_request *r, const struct dt_cluster *c,
+                            const struct dt_cluster *p)
 {
     const struct dt_partition_limits *l = &p->limits;
     struct dt_needed n = {.request = r, .whole_nodes = r->whole_nodes || l->exclusive};
@@ -106,8 +108,8 @@ struct dt_needed dt_need_of(const struct dt_request *r, const struct dt_cluster 
 static const char *options_why_not(const struct dt_request *r)
 {
     bool tasks = r->tasks || r->gpus || (r->tasks_per_node && r->nodes == r->nodes_max);
-    if ((r->cpus_per_gpu && r->cpus) || (r->gpus_per_task && !tasks) || (r->gpus_per_socket && !r->sockets) ||
-        (r->gpus && r->gpus < r->nodes))
+    if ((r->cpus_per_gpu && r->cpus) || (r->gpus_per_task && !tasks) ||
+        (r->gpus_per_socket && !r->sockets) || (r->gpus && r->gpus < r->nodes))
         return "sbatch refuses these options for GPUs, tasks and CPUs together";
     return NULL;
 }
@@ -126,7 +128,9 @@ static const char *memory_why_not(const struct dt_needed *n, const struct dt_par
     cpus = n->whole_nodes ? l->first_cpus : dt_most(cpus * n->cpus, n->node_cpus);
     if (n->memory == DT_MEMORY_CPU)
         mem *= cpus;
-    return n->memory != DT_MEMORY_GPU && mem > l->max_mem_per_node ? "partition: it allows less memory a node" : NULL;
+    return n->memory != DT_MEMORY_GPU && mem > l->max_mem_per_node
+               ? "partition: it allows less memory a node"
+               : NULL;
 }
 
 /* A QOS may override what its partition allows. */
@@ -138,7 +142,8 @@ static bool overridden(const struct dt_cluster *c, bool time)
     return false;
 }
 
-static const char *partition_why_not(const struct dt_needed *n, const struct dt_cluster *c, const struct dt_cluster *p)
+static const char *partition_why_not(const struct dt_needed *n, const struct dt_cluster *c,
+                                     const struct dt_cluster *p)
 {
     const struct dt_partition_limits *l = &p->limits;
     size_t asked = n->request->nodes_max ? n->asked_nodes : n->min_nodes;
@@ -174,7 +179,8 @@ static const char *licenses_why_not(const struct dt_request *r, const struct dt_
     return why;
 }
 
-const char *dt_need_why_not(const struct dt_needed *n, const struct dt_cluster *c, const struct dt_cluster *p)
+const char *dt_need_why_not(const struct dt_needed *n, const struct dt_cluster *c,
+                            const struct dt_cluster *p)
 {
     const char *why = options_why_not(n->request);
     why = why ? why : partition_why_not(n, c, p);

@@ -163,7 +163,8 @@ static void check_names(struct dt_fields *f, const struct dt_system *s)
         dt_strv_split(&names, s->kinds[i].partitions, ",");
         for (size_t j = 0; j < names.n && !f->failed; j++)
             if (!dt_system_partition(s, names.v[j], NULL))
-                dt_fields_fail(f, "kinds", "[%zu].partitions: there is no partition \"%s\"", i, names.v[j]);
+                dt_fields_fail(f, "kinds", "[%zu].partitions: there is no partition \"%s\"", i,
+                               names.v[j]);
         dt_strv_free(&names);
     }
 }
@@ -175,8 +176,10 @@ struct dt_system *dt_system_from_json(struct json_object *o, const char *what, s
     size_t version = 0;
     dt_fields_size(&f, "version", &version);
     if (!f.failed && version != DT_SYSTEM_VERSION)
-        dt_fields_fail(&f, "version", "%d is needed here: this file is of another release; save it anew with "
-                                      "dt-tune topo --save", DT_SYSTEM_VERSION);
+        dt_fields_fail(&f, "version",
+                       "%d is needed here: this file is of another release; save it anew with "
+                       "dt-tune topo --save",
+                       DT_SYSTEM_VERSION);
     dt_fields_text(&f, "cluster", &s->name);
     dt_fields_text(&f, "slurm", &s->version);
     dt_fields_bool(&f, "backfill", &s->backfill);
@@ -246,7 +249,8 @@ void dt_system_free(struct dt_system *s)
     free(s);
 }
 
-const struct dt_partition *dt_system_partition(const struct dt_system *s, const char *name, struct dt_error *e)
+const struct dt_partition *dt_system_partition(const struct dt_system *s, const char *name,
+                                               struct dt_error *e)
 {
     struct dt_strv known = DT_STRV_INIT;
     for (size_t i = 0; i < s->npartitions; i++)

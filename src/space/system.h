@@ -1,6 +1,6 @@
-/* system: what Slurm says of a whole cluster, gathered once: kinds of nodes with their states, partitions, switches,
- * licences, and the limits that bind this user. Plain data, the same from slurmctld and from a file; what of it one job
- * may use is a dt_cluster. */
+/* system: what Slurm says of a whole cluster, gathered once: kinds of nodes with their states,
+ * partitions, switches, licences, and the limits that bind this user. Plain data, the same from
+ * slurmctld and from a file; what of it one job may use is a dt_cluster. */
 #ifndef DT_SYSTEM_H
 #define DT_SYSTEM_H
 
@@ -53,19 +53,22 @@ struct dt_system {
 
 #define DT_SYSTEM_VERSION 1
 
-/* The file of `dt-tune topo --save`, a JSON document; its format stands in dt-tune(1). `what` names it in errors, which
- * name the key too. Unknown keys are errors, and so is another version. */
+/* The file of `dt-tune topo --save`, a JSON document; its format stands in dt-tune(1). `what` names
+ * it in errors, which name the key too. Unknown keys are errors, and so is another version. */
 struct json_object *dt_system_to_json(const struct dt_system *s);
 struct dt_system *dt_system_from_json(struct json_object *o, const char *what, struct dt_error *e);
 void dt_system_free(struct dt_system *s);
 
 /* The partition by its name, NULL: the preset one; an error where there is none. */
-const struct dt_partition *dt_system_partition(const struct dt_system *s, const char *name, struct dt_error *e);
+const struct dt_partition *dt_system_partition(const struct dt_system *s, const char *name,
+                                               struct dt_error *e);
 /* Whether a kind's nodes belong to a partition. */
 bool dt_kind_in(const struct dt_node_kind *k, const char *partition);
 
-/* Leaves only this node, or only what belongs to this partition; NULL: any. An error where there is none (system_part.c). */
-int dt_system_keep(struct dt_system *s, const char *node, const char *partition, struct dt_error *e);
+/* Leaves only this node, or only what belongs to this partition; NULL: any. An error where there is
+ * none (system_part.c). */
+int dt_system_keep(struct dt_system *s, const char *node, const char *partition,
+                   struct dt_error *e);
 /* The picture for people, no line longer than 100 columns (system_text.c). Caller frees. */
 char *dt_system_text(const struct dt_system *s);
 

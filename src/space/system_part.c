@@ -63,7 +63,8 @@ static void keep_partitions(struct dt_system *s, const char *partition)
     size_t n = 0;
     for (size_t i = 0; i < s->npartitions; i++) {
         struct dt_partition *p = &s->partitions[i];
-        bool wanted = partition ? strcmp(p->name, partition) == 0 : dt_kind_in(&s->kinds[0], p->name);
+        bool wanted =
+            partition ? strcmp(p->name, partition) == 0 : dt_kind_in(&s->kinds[0], p->name);
         if (wanted)
             s->partitions[n++] = *p;
         else
@@ -104,8 +105,8 @@ int dt_system_keep(struct dt_system *s, const char *node, const char *partition,
         return 0;
     keep_kinds(s, node, partition);
     if (node && !s->nkinds)
-        return dt_fail(e, "--node: there is no node \"%s\"%s%s", node, partition ? " in partition " : "",
-                       partition ? partition : "");
+        return dt_fail(e, "--node: there is no node \"%s\"%s%s", node,
+                       partition ? " in partition " : "", partition ? partition : "");
     keep_partitions(s, partition);
     keep_switches(s);
     return 0;

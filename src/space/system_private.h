@@ -1,4 +1,5 @@
-/* The pieces of a system, for the files that make and cut one. Each function frees what its argument points to. */
+/* The pieces of a system, for the files that make and cut one. Each function frees what its
+ * argument points to. */
 #ifndef DT_SYSTEM_PRIVATE_H
 #define DT_SYSTEM_PRIVATE_H
 

@@ -8,7 +8,8 @@
 
 #define COLUMNS 100
 
-/* Where the text may be broken so that `room` columns suffice: behind a blank or a comma, else anywhere. */
+/* Where the text may be broken so that `room` columns suffice: behind a blank or a comma, else
+ * anywhere. */
 static size_t break_at(const char *text, size_t room)
 {
     size_t n = strlen(text);
@@ -20,7 +21,8 @@ static size_t break_at(const char *text, size_t room)
     return room;
 }
 
-/* Lines of at most 100 columns, the first indented by `first`, the others by `rest`. Takes the text over. */
+/* Lines of at most 100 columns, the first indented by `first`, the others by `rest`. Takes the text
+ * over. */
 static void add_lines(struct dt_buf *b, size_t first, size_t rest, char *text)
 {
     size_t indent = first;
@@ -58,8 +60,8 @@ static char *node_text(const struct dt_node_class *k)
     char *mem = size_text(k->mem_mib), *tmp = size_text(k->tmp_mib);
     dt_buf_addf(&b, "%zu CPU%s", k->cpus, plural(k->cpus));
     if (k->sockets && k->cores)
-        dt_buf_addf(&b, " (%zu socket%s x %zu core%s x %zu thread%s)", k->sockets, plural(k->sockets), k->cores,
-                    plural(k->cores), k->threads, plural(k->threads));
+        dt_buf_addf(&b, " (%zu socket%s x %zu core%s x %zu thread%s)", k->sockets,
+                    plural(k->sockets), k->cores, plural(k->cores), k->threads, plural(k->threads));
     dt_buf_addf(&b, ", %s", mem);
     if (k->tmp_mib)
         dt_buf_addf(&b, ", %s of disk", tmp);
@@ -163,8 +165,9 @@ static void add_partition(struct dt_buf *b, const struct dt_system *s, const str
     }
     char *limits = partition_text(&p->limits);
     add_lines(b, 2, 8,
-              dt_xasprintf("%s%s: %s, %zu of %zu node%s usable%s%s", p->name, p->preset ? " (default)" : "",
-                           p->state, usable, all, plural(all), *limits ? "; " : "", limits));
+              dt_xasprintf("%s%s: %s, %zu of %zu node%s usable%s%s", p->name,
+                           p->preset ? " (default)" : "", p->state, usable, all, plural(all),
+                           *limits ? "; " : "", limits));
     free(limits);
 }
 
@@ -190,10 +193,12 @@ static bool hangs_on(const struct dt_switch *w, const char *name)
     return found;
 }
 
-static void add_switch(struct dt_buf *b, const struct dt_system *s, const struct dt_switch *w, size_t indent)
+static void add_switch(struct dt_buf *b, const struct dt_system *s, const struct dt_switch *w,
+                       size_t indent)
 {
     add_lines(b, indent, indent + 6,
-              dt_xasprintf("%s%s%s", w->name, w->level ? "" : ": ", w->level || !w->nodes ? "" : w->nodes));
+              dt_xasprintf("%s%s%s", w->name, w->level ? "" : ": ",
+                           w->level || !w->nodes ? "" : w->nodes));
     for (size_t i = 0; i < s->nswitches && w->level; i++)
         if (s->switches[i].level + 1 == w->level && hangs_on(w, s->switches[i].name))
             add_switch(b, s, &s->switches[i], indent + 2);
@@ -260,17 +265,20 @@ static void add_head(struct dt_buf *b, const struct dt_system *s)
         nodes += s->kinds[i].total;
         usable += s->kinds[i].size.count;
     }
-    add_lines(b, 0, 8,
-              dt_xasprintf("cluster %s, Slurm %s: %zu node%s, %zu of them usable, of %zu kind%s; jobs get %s%s%s; %s",
-                           s->name ? s->name : "?", s->version ? s->version : "?", nodes, plural(nodes), usable,
-                           s->nkinds, plural(s->nkinds),
-                           !how->known    ? "what select/linear gives"
-                           : how->sockets ? "whole sockets"
-                           : how->cores   ? "whole cores"
-                                          : "single CPUs",
-                           how->known && how->memory ? " and memory" : "",
-                           how->enforced ? "; limits of partitions are enforced" : "",
-                           s->backfill ? "heterogeneous jobs can run" : "no heterogeneous jobs, for want of backfill"));
+    add_lines(
+        b, 0, 8,
+        dt_xasprintf(
+            "cluster %s, Slurm %s: %zu node%s, %zu of them usable, of %zu kind%s; jobs get %s%s%s; %s",
+            s->name ? s->name : "?", s->version ? s->version : "?", nodes, plural(nodes), usable,
+            s->nkinds, plural(s->nkinds),
+            !how->known    ? "what select/linear gives"
+            : how->sockets ? "whole sockets"
+            : how->cores   ? "whole cores"
+                           : "single CPUs",
+            how->known && how->memory ? " and memory" : "",
+            how->enforced ? "; limits of partitions are enforced" : "",
+            s->backfill ? "heterogeneous jobs can run"
+                        : "no heterogeneous jobs, for want of backfill"));
 }
 
 char *dt_system_text(const struct dt_system *s)
@@ -287,7 +295,8 @@ char *dt_system_text(const struct dt_system *s)
     add_switches(&b, s);
     dt_buf_add(&b, s->licenses.n ? "\nLICENCES\n" : "");
     for (size_t i = 0; i < s->licenses.n; i++)
-        add_lines(&b, 2, 8, dt_xasprintf("%" PRIu64 " %s", s->licenses.v[i].n, s->licenses.v[i].name));
+        add_lines(&b, 2, 8,
+                  dt_xasprintf("%" PRIu64 " %s", s->licenses.v[i].n, s->licenses.v[i].name));
     for (size_t i = 0; i < s->nlimits; i++)
         add_limits(&limits, &s->limits[i]);
     if (limits.len)

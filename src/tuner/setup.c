@@ -145,7 +145,8 @@ static uint64_t largest_tmp(const struct dt_cluster *c)
     return most;
 }
 
-/* What every trial shares with the job as submitted: without that the space would be empty, and say less. */
+/* What every trial shares with the job as submitted: without that the space would be empty, and say
+ * less. */
 static int check_asked(const struct dt_setup *s, struct dt_error *e)
 {
     const struct dt_cluster *c = s->cluster;
@@ -165,10 +166,13 @@ static int check_asked(const struct dt_setup *s, struct dt_error *e)
                                      c->partition, c->limits.max_time / 60),
                         e);
     if (job->given.tmp_mib > largest_tmp(c))
-        return too_much(s, "tmp",
-                        dt_xasprintf("%" PRIu64 " MiB of disk, and no node of partition %s that is up has more than %" PRIu64,
-                                     job->given.tmp_mib, c->partition, largest_tmp(c)),
-                        e);
+        return too_much(
+            s, "tmp",
+            dt_xasprintf(
+                "%" PRIu64
+                " MiB of disk, and no node of partition %s that is up has more than %" PRIu64,
+                job->given.tmp_mib, c->partition, largest_tmp(c)),
+            e);
     return 0;
 }
 
@@ -183,13 +187,16 @@ static int check_submitted(const struct dt_setup *s, struct dt_error *e)
     if (!why || several_partitions(s))
         return 0;
     if (why != dt_no_room)
-        return dt_fail(e, "%s: the job as submitted, which is the first trial, would never start: %s", script, why);
-    return dt_fail(e,
-                   "%s: the job as submitted (%zu tasks, each with %zu CPUs and %zu GPUs), which is the first "
-                   "trial, asks for more CPUs, memory, disk or GPUs than the %zu nodes have that are up in "
-                   "partition %s; "
-                   "ask for less, or for another partition",
-                   script, job->tasks, job->cpus, job->gpus, dt_cluster_nodes(c), c->partition);
+        return dt_fail(e,
+                       "%s: the job as submitted, which is the first trial, would never start: %s",
+                       script, why);
+    return dt_fail(
+        e,
+        "%s: the job as submitted (%zu tasks, each with %zu CPUs and %zu GPUs), which is the first "
+        "trial, asks for more CPUs, memory, disk or GPUs than the %zu nodes have that are up in "
+        "partition %s; "
+        "ask for less, or for another partition",
+        script, job->tasks, job->cpus, job->gpus, dt_cluster_nodes(c), c->partition);
 }
 
 /* The studies that SPEC wants to learn from must be there: later nobody looks. */

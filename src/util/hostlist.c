@@ -118,8 +118,8 @@ static void add_ranges(struct dt_buf *b, char *const *names, size_t n)
     size_t prefix = parts_of(names[0]).prefix;
     dt_buf_addn(b, names[0], prefix);
     for (size_t i = 0, last; i < n; i = last + 1) {
-        for (last = i; last + 1 < n && parts_of(names[last + 1]).number ==
-                                           parts_of(names[last]).number + 1;)
+        for (last = i;
+             last + 1 < n && parts_of(names[last + 1]).number == parts_of(names[last]).number + 1;)
             last++;
         dt_buf_addf(b, "%s%s", i ? "," : "[", names[i] + prefix);
         if (last > i)

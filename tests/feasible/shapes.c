@@ -2,10 +2,12 @@
  *
  *   shapes CLUSTER.json SEED N DIR
  *
- * CLUSTER.json is what dt-tune topo --save wrote. For shape i it writes DIR/i.verdict (one line: "starts", or "never" and
- * the reason) and the batch scripts that stand for it, DIR/i.1.sh and so on, which do nothing: one of a shape that can
- * start; of one that cannot, one for each way in which it could have been tried. Every third shape is a job as a user may
- * submit it, to the letter; the others are configurations of one role, or of two in one of the layouts, of such a job. */
+ * CLUSTER.json is what dt-tune topo --save wrote. For shape i it writes DIR/i.verdict (one line:
+ * "starts", or "never" and the reason) and the batch scripts that stand for it, DIR/i.1.sh and so
+ * on, which do nothing: one of a shape that can start; of one that cannot, one for each way in
+ * which it could have been tried. Every third shape is a job as a user may submit it, to the
+ * letter; the others are configurations of one role, or of two in one of the layouts, of such a
+ * job. */
 #include "expand/expand.h"
 
 #include <stdlib.h>
@@ -71,7 +73,8 @@ static void add_sizes(struct dt_strv *argv, const struct dt_system *s)
     size_t cpus = largest(s, 0), nodes = all_nodes(s);
     size_t tasks = between(1, cpus * 2), least_cpus = smallest(s);
     if (one_in(2))
-        dt_strv_addf(argv, "--cpus-per-task=%zu", between(1, one_in(8) ? cpus + 1 : (cpus + 2) / 3));
+        dt_strv_addf(argv, "--cpus-per-task=%zu",
+                     between(1, one_in(8) ? cpus + 1 : (cpus + 2) / 3));
     if (one_in(3))
         dt_strv_addf(argv, "--nodes=%zu", between(1, nodes + one_in(4)));
     else if (one_in(4))
@@ -153,7 +156,8 @@ static void add_demands(struct dt_strv *argv, const struct dt_system *s)
     if (one_in(12))
         dt_strv_addf(argv, "--tmp=%zuM", between(1, 20000));
     if (one_in(10) && s->licenses.n)
-        dt_strv_addf(argv, "--licenses=%s:%zu", s->licenses.v[0].name, between(1, s->licenses.v[0].n + 1));
+        dt_strv_addf(argv, "--licenses=%s:%zu", s->licenses.v[0].name,
+                     between(1, s->licenses.v[0].n + 1));
 }
 
 static struct dt_submission *random_submission(const struct dt_system *s, const char *script)
@@ -176,23 +180,27 @@ static struct dt_submission *random_submission(const struct dt_system *s, const 
 
 /* ---- a configuration of it ---- */
 
-static struct dt_space *random_space(const struct dt_system *s, const struct dt_job *job, struct dt_spec **spec)
+static struct dt_space *random_space(const struct dt_system *s, const struct dt_job *job,
+                                     struct dt_spec **spec)
 {
     struct dt_buf text = DT_BUF_INIT;
     struct dt_error e = DT_ERROR_INIT;
     const char *why;
     size_t cpus = largest(s, 0), mem = largest(s, 1), gpus = largest(s, 2);
     bool servers = !one_in(4);
-    dt_buf_addf(&text, "{\"version\": 1, \"layout\": \"%s\", \"dt\": {\"workers\": {\"choices\": [%zu]}", one_in(2) ? "het" : "packed",
-                between(1, one_in(2) ? 4 : cpus + 2));
+    dt_buf_addf(&text,
+                "{\"version\": 1, \"layout\": \"%s\", \"dt\": {\"workers\": {\"choices\": [%zu]}",
+                one_in(2) ? "het" : "packed", between(1, one_in(2) ? 4 : cpus + 2));
     if (servers)
         dt_buf_addf(&text, ", \"ps\": {\"choices\": [%zu]}", between(1, 4));
     if (one_in(2))
-        dt_buf_addf(&text, ", \"worker_cpus\": {\"choices\": [%zu]}", between(1, one_in(5) ? cpus : (cpus + 2) / 3));
+        dt_buf_addf(&text, ", \"worker_cpus\": {\"choices\": [%zu]}",
+                    between(1, one_in(5) ? cpus : (cpus + 2) / 3));
     if (servers && one_in(2))
         dt_buf_addf(&text, ", \"ps_cpus\": {\"choices\": [%zu]}", between(1, cpus / 2));
     if (one_in(3))
-        dt_buf_addf(&text, ", \"worker_mem\": {\"choices\": [\"%zuM\"]}", between(1, one_in(4) ? mem : mem / 4));
+        dt_buf_addf(&text, ", \"worker_mem\": {\"choices\": [\"%zuM\"]}",
+                    between(1, one_in(4) ? mem : mem / 4));
     if (servers && one_in(4))
         dt_buf_addf(&text, ", \"ps_mem\": {\"choices\": [\"%zuM\"]}", between(1, mem / 4));
     if (gpus && one_in(3))
@@ -246,11 +254,14 @@ static void write_script(const char *dir, size_t i, size_t way, const struct dt_
     free(text);
 }
 
-static void write_shape(const char *dir, size_t i, struct dt_trial_script *t, struct dt_shape *shape, const char *why)
+static void write_shape(const char *dir, size_t i, struct dt_trial_script *t,
+                        struct dt_shape *shape, const char *why)
 {
-    bool both = shape->roles[0].count && shape->roles[1].count && !shape->het && !shape->as_submitted;
+    bool both =
+        shape->roles[0].count && shape->roles[1].count && !shape->het && !shape->as_submitted;
     size_t tasks = shape->roles[0].count + shape->roles[1].count;
-    char *verdict = dt_xasprintf("%s%s%s\n", why ? "never" : "starts", why ? " " : "", why ? why : "");
+    char *verdict =
+        dt_xasprintf("%s%s%s\n", why ? "never" : "starts", why ? " " : "", why ? why : "");
     write_text(dir, i, "verdict", verdict);
     free(verdict);
     t->shape = shape;
@@ -258,7 +269,8 @@ static void write_shape(const char *dir, size_t i, struct dt_trial_script *t, st
         write_script(dir, i, 1, t);
         return;
     }
-    size_t given = shape->roles[0].nodes > shape->roles[1].nodes ? shape->roles[0].nodes : shape->roles[1].nodes;
+    size_t given = shape->roles[0].nodes > shape->roles[1].nodes ? shape->roles[0].nodes
+                                                                 : shape->roles[1].nodes;
     size_t cap = t->job->tasks_per_node, n = cap ? (shape->roles[1].count + cap - 1) / cap : 1;
     n = given ? given : n; /* tuned */
     for (; n <= tasks && n <= (given ? given : 6); n++) {
@@ -278,7 +290,8 @@ static bool shape(const struct dt_system *s, const char *dir, const char *script
     struct dt_cluster *c = NULL;
     struct dt_space *space = NULL;
     const char *why = "no node is like that";
-    bool ok = sub && dt_job_read(sub, &job, &e) == 0 && (space = random_space(s, &job, &spec)) != NULL;
+    bool ok =
+        sub && dt_job_read(sub, &job, &e) == 0 && (space = random_space(s, &job, &spec)) != NULL;
     if (ok && (c = dt_job_cluster(s, sub, false, NULL)) != NULL) {
         if (!shape.as_submitted)
             dt_shape_make(space, space->points, &job, c, &shape);
@@ -286,8 +299,13 @@ static bool shape(const struct dt_system *s, const char *dir, const char *script
             shape.roles[1].count = job.tasks;
         why = dt_shape_why_not(&shape, &job, c);
     }
-    struct dt_trial_script t = {.submission = sub, .script = "#!/bin/sh\n", .job = &job, .space = space,
-                                .x = ok ? space->points : NULL, .launch = "/bin/true", .spec = spec};
+    struct dt_trial_script t = {.submission = sub,
+                                .script = "#!/bin/sh\n",
+                                .job = &job,
+                                .space = space,
+                                .x = ok ? space->points : NULL,
+                                .launch = "/bin/true",
+                                .spec = spec};
     if (ok)
         write_shape(dir, i, &t, &shape, why);
     else

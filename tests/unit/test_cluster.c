@@ -1,4 +1,5 @@
-/* The cluster model: its file, its picture, what of it a job may use, and which jobs can start on it. */
+/* The cluster model: its file, its picture, what of it a job may use, and which jobs can start on
+ * it. */
 #include "expand/expand.h"
 
 #include <setjmp.h>
@@ -108,11 +109,14 @@ static void faulty_files_are_told_with_their_place(void **state)
         {"\"version\": 1", "\"version\": 2", "C.json: version: 1 is needed here"},
         {"\"mem\": 8192", "\"mem\": \"8G\"", "C.json: kinds[0].mem: a whole number"},
         {"\"mem\": 4096", "\"mem\": -1", "C.json: kinds[1].mem: a whole number"},
-        {"\"weight\"", "\"wheight\"", "C.json: kinds[0].wheight: unknown key; did you mean \"weight\"?"},
+        {"\"weight\"", "\"wheight\"",
+         "C.json: kinds[0].wheight: unknown key; did you mean \"weight\"?"},
         {"\"names\": \"n4\"", "\"names\": \"n[4\"", "C.json: kinds[0].nodes[1].names: node list"},
         {"\"usable\": true", "\"usable\": 1", "C.json: kinds[0].nodes[0].usable: true or false"},
-        {"\"max_time\": 600", "\"max_time\": \"1:00\"", "C.json: partitions[1].max_time: a number of seconds"},
-        {"\"partitions\": \"main\"", "\"partitions\": \"mian\"", "C.json: kinds: [1].partitions: there is no partition \"mian\""},
+        {"\"max_time\": 600", "\"max_time\": \"1:00\"",
+         "C.json: partitions[1].max_time: a number of seconds"},
+        {"\"partitions\": \"main\"", "\"partitions\": \"mian\"",
+         "C.json: kinds: [1].partitions: there is no partition \"mian\""},
         {"\"group\": {\"gres/gpu\": 2}", "\"group\": 2", "C.json: limits[2].group: an object like"},
         {"\"cores\": true}", "\"cores\": 1}", "C.json: scheduling.cores: true or false"},
         {"\"cluster\": \"c\"", "\"cluster\": 3", "C.json: cluster: a string"},
@@ -176,13 +180,15 @@ static void a_part_of_a_system_is_that_alone(void **state)
     dt_system_free(s);
     s = system_of(small, &e);
     assert_int_equal(dt_system_keep(s, NULL, "short", &e), 0);
-    assert_true(s->nkinds == 1 && s->kinds[0].total == 4 && s->npartitions == 1 && s->nswitches == 1);
+    assert_true(s->nkinds == 1 && s->kinds[0].total == 4 && s->npartitions == 1 &&
+                s->nswitches == 1);
     assert_int_equal(dt_system_keep(s, "n5", NULL, &e), -1);
     assert_string_equal(e.text, "--node: there is no node \"n5\"");
     dt_system_free(s);
     s = system_of(small, &e);
     assert_int_equal(dt_system_keep(s, NULL, "shrt", &e), -1);
-    assert_string_equal(e.text, "--partition: there is no partition \"shrt\"; there are: main, short");
+    assert_string_equal(e.text,
+                        "--partition: there is no partition \"shrt\"; there are: main, short");
     dt_system_free(s);
     dt_error_clear(&e);
 }
@@ -198,14 +204,34 @@ static void a_job_may_use_its_partition_and_is_bound_by_its_limits(void **state)
         const char *error;
     } cases[] = {
         {{NULL}, 7, 2, "QOS normal,user u in account a,account a,account root", NULL},
-        {{"partition=short"}, 3, 1, "QOS few,QOS normal,user u in account a,account a,account root", NULL},
-        {{"partition=short,main"}, 3, 1, "QOS few,QOS normal,user u in account a,account a,account root", NULL},
+        {{"partition=short"},
+         3,
+         1,
+         "QOS few,QOS normal,user u in account a,account a,account root",
+         NULL},
+        {{"partition=short,main"},
+         3,
+         1,
+         "QOS few,QOS normal,user u in account a,account a,account root",
+         NULL},
         {{"account=b", "qos=few"}, 7, 2, "QOS few,user u in account b", NULL},
         {{"exclude=n[1-2,5]"}, 4, 2, "QOS normal,user u in account a,account a,account root", NULL},
-        {{"constraint=big&fast"}, 3, 1, "QOS normal,user u in account a,account a,account root", NULL},
+        {{"constraint=big&fast"},
+         3,
+         1,
+         "QOS normal,user u in account a,account a,account root",
+         NULL},
         {{"constraint=none"}, 0, 0, NULL, "partition main has no node that is up and fits"},
-        {{"partition=x"}, 0, 0, NULL, "--partition: there is no partition \"x\"; there are: main, short"},
-        {{"nodelist=n9"}, 0, 0, NULL, "--nodelist: there is no node \"n9\" in partition main; its nodes are n[1-8]"},
+        {{"partition=x"},
+         0,
+         0,
+         NULL,
+         "--partition: there is no partition \"x\"; there are: main, short"},
+        {{"nodelist=n9"},
+         0,
+         0,
+         NULL,
+         "--nodelist: there is no node \"n9\" in partition main; its nodes are n[1-8]"},
     };
     struct dt_error e = DT_ERROR_INIT;
     struct dt_system *s = system_of(small, &e);
@@ -219,7 +245,8 @@ static void a_job_may_use_its_partition_and_is_bound_by_its_limits(void **state)
         for (size_t j = 0; c && j < c->nbinding; j++)
             dt_strv_add(&bound, c->binding[j].who);
         char *list = dt_strv_join(&bound, ",");
-        if (c && (dt_cluster_nodes(c) != cases[i].nodes || c->n != cases[i].classes || strcmp(list, cases[i].bound)))
+        if (c && (dt_cluster_nodes(c) != cases[i].nodes || c->n != cases[i].classes ||
+                  strcmp(list, cases[i].bound)))
             fail_msg("case %zu: %zu nodes of %zu classes, %s", i, dt_cluster_nodes(c), c->n, list);
         free(list);
         dt_strv_free(&bound);
@@ -276,7 +303,8 @@ static void jobs_as_submitted_can_start_or_never(void **state)
         {{"extra-node-info=2:2", "ntasks=24"}, NULL},
         {{"extra-node-info=2:3"}, "more CPUs"},
         {{"exclusive", "mem-per-cpu=1G", "ntasks=2"}, NULL},
-        {{"exclusive", "mem-per-cpu=1100M", "ntasks=2"}, "more CPUs"}, /* times all CPUs of a node */
+        {{"exclusive", "mem-per-cpu=1100M", "ntasks=2"},
+         "more CPUs"}, /* times all CPUs of a node */
         {{"overcommit", "ntasks=1000"}, NULL},
         {{"time=61"}, "limits: a longer --time"},
         {{"gpus=3", "account=b"}, NULL},
@@ -300,7 +328,8 @@ static void jobs_as_submitted_can_start_or_never(void **state)
         if (!c || dt_job_read(sub, &job, &e) < 0)
             fail_msg("case %zu: %s", i, e.text);
         size_t bound = c->nbinding;
-        if (!dt_starts_with(cases[i].why ? cases[i].why : "", "limits") && !strstr(cases[i].words[0], "short"))
+        if (!dt_starts_with(cases[i].why ? cases[i].why : "", "limits") &&
+            !strstr(cases[i].words[0], "short"))
             c->nbinding = 0; /* the others are about nodes */
         const char *why = dt_feasible_why_not(c, NULL, &job.given, 1);
         if (!why != !cases[i].why || (why && !dt_starts_with(why, cases[i].why)))
@@ -313,12 +342,14 @@ static void jobs_as_submitted_can_start_or_never(void **state)
     dt_system_free(s);
 }
 
-/* What Slurm does, not what would be possible: it fills the nodes of little weight first, component by component. */
+/* What Slurm does, not what would be possible: it fills the nodes of little weight first, component
+ * by component. */
 static void components_take_nodes_in_slurms_order(void **state)
 {
-    struct json_object *o = dt_json_parse("{\"nodes\": [{\"count\": 1, \"cpus\": 8, \"mem\": 1, \"weight\": 1},"
-                                          "{\"count\": 1, \"cpus\": 4, \"mem\": 1, \"weight\": 2}]}",
-                                          "c", NULL);
+    struct json_object *o =
+        dt_json_parse("{\"nodes\": [{\"count\": 1, \"cpus\": 8, \"mem\": 1, \"weight\": 1},"
+                      "{\"count\": 1, \"cpus\": 4, \"mem\": 1, \"weight\": 2}]}",
+                      "c", NULL);
     struct dt_cluster *c = dt_cluster_from_json(o, NULL);
     const struct dt_request small_first[] = {{.tasks = 2, .cpus = 1}, {.tasks = 8, .cpus = 1}};
     const struct dt_request large_first[] = {{.tasks = 8, .cpus = 1}, {.tasks = 2, .cpus = 1}};
@@ -326,17 +357,18 @@ static void components_take_nodes_in_slurms_order(void **state)
     assert_ptr_equal(dt_feasible_why_not(c, NULL, small_first, 2), dt_not_apart);
     assert_null(dt_feasible_why_not(c, NULL, large_first, 2));
     c->backfill = false;
-    assert_string_equal(dt_feasible_why_not(c, NULL, large_first, 2), "heterogeneous jobs need the backfill scheduler");
+    assert_string_equal(dt_feasible_why_not(c, NULL, large_first, 2),
+                        "heterogeneous jobs need the backfill scheduler");
     dt_cluster_free(c);
     json_object_put(o);
 }
 
 static void the_tuning_job_counts_for_limits(void **state)
 {
-    struct json_object *o =
-        dt_json_parse("{\"nodes\": [{\"count\": 4, \"cpus\": 4, \"mem\": 4096}], \"tuner_jobs\": 1, \"limits\": "
-                      "[{\"who\": \"a\", \"jobs\": 2, \"group\": {\"cpu\": 5}}]}",
-                      "c", NULL);
+    struct json_object *o = dt_json_parse(
+        "{\"nodes\": [{\"count\": 4, \"cpus\": 4, \"mem\": 4096}], \"tuner_jobs\": 1, \"limits\": "
+        "[{\"who\": \"a\", \"jobs\": 2, \"group\": {\"cpu\": 5}}]}",
+        "c", NULL);
     struct dt_cluster *c = dt_cluster_from_json(o, NULL);
     const struct dt_request four = {.tasks = 4, .cpus = 1}, five = {.tasks = 5, .cpus = 1};
     const struct dt_request two[] = {{.tasks = 1, .cpus = 1}, {.tasks = 1, .cpus = 1}};
@@ -357,14 +389,19 @@ static void the_tuning_job_counts_for_limits(void **state)
 static char *large_system(void)
 {
     struct dt_buf b = DT_BUF_INIT;
-    dt_buf_add(&b, "{\"version\": 1, \"backfill\": true, \"scheduling\": {\"memory\": true, \"cores\": true}, \"kinds\": [");
+    dt_buf_add(
+        &b,
+        "{\"version\": 1, \"backfill\": true, \"scheduling\": {\"memory\": true, \"cores\": true}, \"kinds\": [");
     for (int i = 0; i < 40; i++)
-        dt_buf_addf(&b,
-                    "%s{\"cpus\": %d, \"mem\": %d, \"tmp\": 1000, \"gpus\": %d, \"sockets\": 2, \"cores\": %d, "
-                    "\"threads\": 1, \"weight\": %d, \"features\": \"k%d\", \"gres\": \"gpu:t:%d\", \"partitions\": "
-                    "\"main\", \"nodes\": [{\"state\": \"idle\", \"names\": \"k%dn[001-250]\", \"usable\": true}]}",
-                    i ? ", " : "", 16 + 2 * i, 65536 + 4096 * i, i % 9, 8 + i, i % 4 + 1, i, i % 9, i);
-    dt_buf_add(&b, "], \"partitions\": [{\"name\": \"main\", \"state\": \"up\", \"preset\": true, \"def_mem_per_cpu\": 1024}]}");
+        dt_buf_addf(
+            &b,
+            "%s{\"cpus\": %d, \"mem\": %d, \"tmp\": 1000, \"gpus\": %d, \"sockets\": 2, \"cores\": %d, "
+            "\"threads\": 1, \"weight\": %d, \"features\": \"k%d\", \"gres\": \"gpu:t:%d\", \"partitions\": "
+            "\"main\", \"nodes\": [{\"state\": \"idle\", \"names\": \"k%dn[001-250]\", \"usable\": true}]}",
+            i ? ", " : "", 16 + 2 * i, 65536 + 4096 * i, i % 9, 8 + i, i % 4 + 1, i, i % 9, i);
+    dt_buf_add(
+        &b,
+        "], \"partitions\": [{\"name\": \"main\", \"state\": \"up\", \"preset\": true, \"def_mem_per_cpu\": 1024}]}");
     return dt_buf_take(&b);
 }
 
@@ -392,7 +429,8 @@ static void a_space_on_ten_thousand_nodes_is_small(void **state)
     assert_non_null(space);
     assert_int_equal(dt_cluster_nodes(c), 10000);
     assert_int_equal(space->npoints, (size_t)256 * 5 * (1 + 2 * 16));
-    print_message("# %ld MiB more at the most, %.2f s\n", (after.ru_maxrss - before.ru_maxrss) / 1024,
+    print_message("# %ld MiB more at the most, %.2f s\n",
+                  (after.ru_maxrss - before.ru_maxrss) / 1024,
                   (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec) +
                       1e-6 * (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec));
 #if !defined(__SANITIZE_ADDRESS__)

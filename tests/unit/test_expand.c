@@ -272,7 +272,8 @@ static void clusters_refuse_what_they_cannot_run(void **state)
         {four, {0}, {ROLES(2, 2, 2, 2)}, NULL, 2},
         {four, {0}, {ROLES(1, 4, 1, 1)}, NULL, 2},
         {mixed, {0}, {ROLES(1, 4, 4, 4), .het = true}, NULL, 0},
-        {mixed, {0}, {ROLES(2, 4, 4, 4), .het = true}, "layout het:", 0}, /* Slurm: the large node for servers */
+        {mixed, {0}, {ROLES(2, 4, 4, 4), .het = true}, "layout het:", 0}, /* Slurm: the large node
+                                                                             for servers */
         {mixed, {0}, {ROLES(3, 4, 4, 4), .het = true}, "layout het:", 0},
         {mixed, {0}, {ROLES(1, 1, 15, 1)}, NULL, 1},
         {two_max, {0}, {ROLES(0, 1, 9, 1)}, "workers:", 0},
@@ -691,28 +692,41 @@ static void trials_ask_slurm_for_their_shape(void **state)
 /* What is tuned is written as the user writes it: the same options, types and units. */
 static void tuned_sizes_keep_the_users_style(void **state)
 {
-    static const char spec[] = "{\"dt\": {\"ps\": [0, 1], \"workers\": [2, 4], \"worker_mem\": [\"4G\", \"4100M\"], "
-                               "\"worker_gpus\": [1, 2]}}";
+    static const char spec[] =
+        "{\"dt\": {\"ps\": [0, 1], \"workers\": [2, 4], \"worker_mem\": [\"4G\", \"4100M\"], "
+        "\"worker_gpus\": [1, 2]}}";
     static const struct {
         const char *words[6], *config, *lines;
     } cases[] = {
 #define ONE "{\"ps\":0,\"workers\":2,\"worker_mem\":\"4G\",\"worker_gpus\":2,\"layout\":\"packed\"}"
-#define ODD "{\"ps\":0,\"workers\":2,\"worker_mem\":\"4100M\",\"worker_gpus\":2,\"layout\":\"packed\"}"
+#define ODD                                                                                        \
+    "{\"ps\":0,\"workers\":2,\"worker_mem\":\"4100M\",\"worker_gpus\":2,\"layout\":\"packed\"}"
 #define TWO "{\"ps\":1,\"workers\":2,\"worker_mem\":\"4G\",\"worker_gpus\":2,\"layout\":\"packed\"}"
 #define HET "{\"ps\":1,\"workers\":2,\"worker_mem\":\"4G\",\"worker_gpus\":2,\"layout\":\"het\"}"
-        {{"ntasks=2", "mem-per-cpu=1G"}, ONE, "ntasks=2 cpus-per-task=1 mem-per-cpu=4G gpus-per-task=2 gpu-bind=none "},
-        {{"ntasks=2", "mem-per-cpu=1000M"}, ONE, "ntasks=2 cpus-per-task=1 mem-per-cpu=4096M gpus-per-task=2 gpu-bind=none "},
-        {{"ntasks=2", "mem-per-cpu=1G"}, ODD, "ntasks=2 cpus-per-task=1 mem-per-cpu=4100M gpus-per-task=2 gpu-bind=none "},
+        {{"ntasks=2", "mem-per-cpu=1G"},
+         ONE,
+         "ntasks=2 cpus-per-task=1 mem-per-cpu=4G gpus-per-task=2 gpu-bind=none "},
+        {{"ntasks=2", "mem-per-cpu=1000M"},
+         ONE,
+         "ntasks=2 cpus-per-task=1 mem-per-cpu=4096M gpus-per-task=2 gpu-bind=none "},
+        {{"ntasks=2", "mem-per-cpu=1G"},
+         ODD,
+         "ntasks=2 cpus-per-task=1 mem-per-cpu=4100M gpus-per-task=2 gpu-bind=none "},
         {{"ntasks=2", "gpus-per-task=a100:1", "mem-per-gpu=8G"},
-         ONE, "ntasks=2 cpus-per-task=1 mem-per-gpu=2G gpus-per-task=a100:2 "},
-        {{"ntasks=2", "gres=gpu:a100:2,nic:1", "mem=8g"}, TWO,
+         ONE,
+         "ntasks=2 cpus-per-task=1 mem-per-gpu=2G gpus-per-task=a100:2 "},
+        {{"ntasks=2", "gres=gpu:a100:2,nic:1", "mem=8g"},
+         TWO,
          "nodes=1 ntasks-per-node=1 cpus-per-task=3 mem=12G gres=gpu:a100:4,nic:1 "},
-        {{"ntasks=2", "gpus-per-node=a100:2", "mem=0"}, TWO,
+        {{"ntasks=2", "gpus-per-node=a100:2", "mem=0"},
+         TWO,
          "nodes=1 ntasks-per-node=1 cpus-per-task=3 mem=12288M gpus-per-node=a100:4 "},
         /* sbatch would hand --mem on to the workers, who have another form */
-        {{"ntasks=2", "mem=2G"}, HET,
+        {{"ntasks=2", "mem=2G"},
+         HET,
          "ntasks=1 cpus-per-task=1 mem-per-cpu=1G | ntasks=2 cpus-per-task=1 mem-per-cpu=4G gpus-per-task=2 gpu-bind=none "},
-        {{"ntasks=2", "exclusive", "mem=0"}, HET,
+        {{"ntasks=2", "exclusive", "mem=0"},
+         HET,
          "exclusive ntasks=1 cpus-per-task=1 mem-per-cpu=4096M | exclusive ntasks=2 cpus-per-task=1 mem-per-cpu=4096M "
          "gpus-per-task=2 gpu-bind=none "},
     };
@@ -763,7 +777,8 @@ static void spellings_are_the_same_request(void **state)
         {{"ntasks-per-node=4", "ntasks=1k"}, {.tasks_per_node = 4, .tasks = 1024}},
         {{"extra-node-info=2:8:1"}, {.sockets = 2, .cores = 8, .threads = 1}},
         {{"extra-node-info=2:*:2"}, {.sockets = 2, .threads = 2}},
-        {{"tmp=2G", "time=1:30:00", "licenses=m:2"}, {.tmp_mib = 2048, .time = 5400, .licenses = "m:2"}},
+        {{"tmp=2G", "time=1:30:00", "licenses=m:2"},
+         {.tmp_mib = 2048, .time = 5400, .licenses = "m:2"}},
         {{"overcommit", "ntasks-per-core=2", "ntasks-per-socket=3"},
          {.overcommit = true, .tasks_per_core = 2, .tasks_per_socket = 3}},
     };
@@ -774,15 +789,19 @@ static void spellings_are_the_same_request(void **state)
 #define SAME_TEXT(x, y) (!(x) == !(y) && (!(x) || strcmp(x, y) == 0))
         bool texts = SAME_TEXT(got->gpu_type, want.gpu_type) && SAME_TEXT(got->gres, want.gres) &&
                      SAME_TEXT(got->licenses, want.licenses);
-        got->gpu_type = want.gpu_type = got->gres = want.gres = got->licenses = want.licenses = NULL;
-        if (!texts || got->nodes != want.nodes || got->nodes_max != want.nodes_max || got->tasks != want.tasks ||
-            got->tasks_per_node != want.tasks_per_node || got->tasks_per_socket != want.tasks_per_socket ||
-            got->tasks_per_core != want.tasks_per_core || got->sockets != want.sockets || got->cores != want.cores ||
-            got->threads != want.threads || got->memory != want.memory || got->mem_mib != want.mem_mib ||
+        got->gpu_type = want.gpu_type = got->gres = want.gres = got->licenses = want.licenses =
+            NULL;
+        if (!texts || got->nodes != want.nodes || got->nodes_max != want.nodes_max ||
+            got->tasks != want.tasks || got->tasks_per_node != want.tasks_per_node ||
+            got->tasks_per_socket != want.tasks_per_socket ||
+            got->tasks_per_core != want.tasks_per_core || got->sockets != want.sockets ||
+            got->cores != want.cores || got->threads != want.threads ||
+            got->memory != want.memory || got->mem_mib != want.mem_mib ||
             got->gpus_per_task != want.gpus_per_task || got->gpus_per_node != want.gpus_per_node ||
             got->gpus_per_socket != want.gpus_per_socket || got->gpus != want.gpus ||
-            got->cpus_per_gpu != want.cpus_per_gpu || got->tmp_mib != want.tmp_mib || got->time != want.time ||
-            got->whole_nodes != want.whole_nodes || got->overcommit != want.overcommit)
+            got->cpus_per_gpu != want.cpus_per_gpu || got->tmp_mib != want.tmp_mib ||
+            got->time != want.time || got->whole_nodes != want.whole_nodes ||
+            got->overcommit != want.overcommit)
             fail_msg("case %zu: %s", i, cases[i].words[0]);
         dt_job_free(&job);
     }
