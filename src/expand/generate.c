@@ -221,11 +221,6 @@ struct dt_space *dt_space_generate(struct dt_space_source *source, const char **
                                    struct dt_error *e)
 {
     const struct dt_spec *spec = source->spec;
-    for (size_t i = 0; i < spec->nparams; i++)
-        if (spec->params[i].natural) {
-            dt_fail(e, "dt.%s: \"auto\" needs to know the nodes; give its values here", spec->params[i].name);
-            return NULL;
-        }
     if (check_kinds(source, e) < 0)
         return NULL;
     struct dt_param *params = dt_xcalloc(spec->nparams + 2, sizeof(*params));

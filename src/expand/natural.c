@@ -163,14 +163,18 @@ int dt_natural_fill(struct dt_spec *spec, const struct dt_job *job,
 {
     struct natural a = {0};
     size_t gpus = job->gpus;
-    bool wanted = false;
+    const char *wanted = NULL;
     for (size_t i = 0; i < spec->nparams; i++) {
-        wanted |= spec->params[i].natural;
+        if (spec->params[i].natural)
+            wanted = spec->params[i].name;
         if (strcmp(spec->params[i].name, "worker_gpus") == 0)
             gpus = SIZE_MAX;
     }
-    if (!wanted || !cluster)
+    if (!wanted)
         return 0;
+    if (!cluster)
+        return dt_fail(e, "dt.%s: \"auto\" needs to know the nodes: give --cluster=FILE, or values",
+                       wanted);
     char *cache = dt_topology_cache();
     for (size_t i = 0; i < cluster->n; i++)
         add_class(&a, &cluster->classes[i], gpus, spec->topology, cache);

@@ -1157,11 +1157,9 @@ static void natural_sizes(void **state)
     struct dt_error e = DT_ERROR_INIT;
     struct dt_spec *spec = spec_of("{\"dt\": {\"worker_cpus\": \"auto\"}}");
     struct dt_job job = {.tasks = 1, .cpus = 1};
-    struct dt_space_source source = {spec, &job, NULL};
-    const char *why;
-    assert_int_equal(dt_natural_fill(spec, &job, NULL, &e), 0);
-    assert_null(dt_space_generate(&source, &why, &e));
-    assert_string_equal(e.text, "dt.worker_cpus: \"auto\" needs to know the nodes; give its values here");
+    assert_int_equal(dt_natural_fill(spec, &job, NULL, &e), -1);
+    assert_string_equal(
+        e.text, "dt.worker_cpus: \"auto\" needs to know the nodes: give --cluster=FILE, or values");
     dt_error_clear(&e);
     dt_spec_free(spec);
 }
