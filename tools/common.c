@@ -44,7 +44,11 @@ static struct json_object *read_json(const char *path, struct dt_error *e)
 struct dt_system *read_system(const char *path, struct dt_error *e)
 {
     struct json_object *o = read_json(path, e);
-    struct dt_system *s = o ? dt_system_from_json(o, path, e) : NULL;
+    struct dt_system *s = NULL;
+    if (o && !dt_json_get(o, "kinds"))
+        dt_fail(e, "%s: a whole cluster is needed here, as dt-tune topo --save writes it", path);
+    else if (o)
+        s = dt_system_from_json(o, path, e);
     json_object_put(o);
     return s;
 }

@@ -2,6 +2,7 @@
 #include "expand/expand.h"
 #include "space/cluster_private.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,10 +122,59 @@ static const struct dt_limits *account_limits(const struct dt_system *s, const c
     return NULL;
 }
 
+/* Leaves only the amounts that `by` says nothing of. */
+static void yield_amounts(struct dt_amounts *a, const struct dt_amounts *by)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < a->n; i++) {
+        if (dt_amounts_get(by, a->v[i].name, DT_NO_LIMIT) == DT_NO_LIMIT)
+            a->v[n++] = a->v[i];
+        else
+            free(a->v[i].name);
+    }
+    a->n = n;
+}
+
+static void yield_number(uint64_t *n, uint64_t by)
+{
+    *n = by == DT_NO_LIMIT ? *n : DT_NO_LIMIT;
+}
+
+/* What a QOS limits nothing behind it limits any more. */
+static void yield(struct dt_limits *l, const struct dt_limits *qos)
+{
+    yield_amounts(&l->per_job, &qos->per_job);
+    yield_amounts(&l->per_node, &qos->per_node);
+    yield_amounts(&l->per_user, &qos->per_user);
+    yield_amounts(&l->group, &qos->group);
+    l->max_time = isfinite(qos->max_time) ? INFINITY : l->max_time;
+    yield_number(&l->jobs, qos->jobs);
+    yield_number(&l->submitted, qos->submitted);
+    yield_number(&l->group_jobs, qos->group_jobs);
+    yield_number(&l->group_submitted, qos->group_submitted);
+}
+
+/* An account's limits of one job and of one user are those of the user's own association, which
+ * has them from there or its own in their place. */
+static void leave_groups(struct dt_limits *l)
+{
+    dt_amounts_free(&l->per_job);
+    dt_amounts_free(&l->per_node);
+    l->max_time = INFINITY;
+    l->jobs = l->submitted = DT_NO_LIMIT;
+}
+
 static void bind(struct dt_cluster *c, const struct dt_limits *l)
 {
+    struct dt_limits *own;
     c->binding = dt_xrealloc(c->binding, c->nbinding + 1, sizeof(*c->binding));
-    dt_limits_copy(&c->binding[c->nbinding++], l);
+    own = &c->binding[c->nbinding++];
+    dt_limits_copy(own, l);
+    if (!own->is_qos && !own->user)
+        leave_groups(own);
+    for (size_t i = 0; i + 1 < c->nbinding; i++)
+        if (c->binding[i].is_qos)
+            yield(own, &c->binding[i]);
 }
 
 static void bind_qos(struct dt_cluster *c, const struct dt_system *s, const char *name)
@@ -143,6 +193,8 @@ static void add_limits(struct dt_cluster *c, const struct dt_system *s,
         return;
     if (!qos)
         qos = own && own->qos ? own->qos : "normal";
+    c->account = own ? dt_xstrdup(own->account) : NULL;
+    c->qos = dt_xstrdup(qos);
     if (c->limits.qos)
         bind_qos(c, s, c->limits.qos);
     if (!same(qos, c->limits.qos))
@@ -196,6 +248,7 @@ static uint64_t looser(uint64_t a, uint64_t b)
 /* Where a job may go to several partitions, only what all of them forbid is forbidden. */
 static void loosen(struct dt_partition_limits *l, const struct dt_partition_limits *other)
 {
+    char **const lists[] = {&l->allow_accounts, &l->deny_accounts, &l->allow_qos, &l->deny_qos};
     l->max_nodes = looser(l->max_nodes, other->max_nodes);
     l->max_cpus_per_node = looser(l->max_cpus_per_node, other->max_cpus_per_node);
     l->max_mem_per_cpu = looser(l->max_mem_per_cpu, other->max_mem_per_cpu);
@@ -204,6 +257,10 @@ static void loosen(struct dt_partition_limits *l, const struct dt_partition_limi
     l->max_time = l->max_time > other->max_time ? l->max_time : other->max_time;
     l->exclusive &= other->exclusive;
     l->reserved &= other->reserved;
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+        free(*lists[i]);
+        *lists[i] = NULL;
+    }
 }
 
 /* Of several partitions the first is the model, but for its limits. */

@@ -153,49 +153,6 @@ static size_t fit(const struct dt_role *r, const struct dt_job *job, const struc
     return n;
 }
 
-/* Takes nodes for a role out of `left` (node counts by class), largest class first or last; false
- * if too few. */
-static bool take(const struct dt_role *r, int role, const struct dt_job *job,
-                 const struct dt_cluster *c, size_t *left, bool largest_first)
-{
-    size_t tasks = r->count, nodes = r->nodes, used = 0;
-    size_t share = nodes ? (tasks + nodes - 1) / nodes : 0;
-    for (size_t j = 0; j < c->n && (tasks || nodes); j++) {
-        size_t i = largest_first ? j : c->n - 1 - j;
-        size_t per_node = fit(r, job, &c->classes[i]);
-        if (role == DT_ROLE_WORKER && job->tasks_per_node && job->tasks_per_node < per_node)
-            per_node = job->tasks_per_node;
-        if (share)
-            per_node = per_node >= share ? share : 0;
-        if (!per_node)
-            continue;
-        size_t need = share ? nodes : (tasks + per_node - 1) / per_node;
-        size_t n = need < left[i] ? need : left[i];
-        left[i] -= n;
-        used += n;
-        nodes -= share ? n : 0;
-        tasks -= n * per_node < tasks ? n * per_node : tasks;
-    }
-    return tasks == 0 && nodes == 0 && (!c->limits.max_nodes || used <= c->limits.max_nodes);
-}
-
-/* Each role on nodes of its own. */
-static bool fits_apart(const struct dt_shape *s, const struct dt_job *job,
-                       const struct dt_cluster *c)
-{
-    bool ok = false;
-    for (int first = 0; first < DT_ROLES && !ok; first++) {
-        size_t *left = dt_xcalloc(c->n, sizeof(*left));
-        for (size_t i = 0; i < c->n; i++)
-            left[i] = c->classes[i].count;
-        int second = 1 - first;
-        ok = take(&s->roles[first], first, job, c, left, true) &&
-             take(&s->roles[second], second, job, c, left, false);
-        free(left);
-    }
-    return ok;
-}
-
 struct dt_node_share dt_shape_share(const struct dt_shape *s, const struct dt_job *job, size_t n)
 {
     struct dt_node_share most = {0};
@@ -240,16 +197,39 @@ static bool fits_on(size_t n, const struct dt_shape *s, const struct dt_job *job
     return nodes >= n && (!c->limits.max_nodes || n <= c->limits.max_nodes);
 }
 
-static bool fits_with(size_t nodes, struct dt_shape *s, const struct dt_job *job,
-                      const struct dt_cluster *c)
+static void set_worker_nodes(struct dt_shape *s, const struct dt_job *job, size_t nodes)
 {
-    bool both = s->roles[DT_ROLE_PS].count && s->roles[DT_ROLE_WORKER].count;
+    struct dt_role *w = &s->roles[DT_ROLE_WORKER];
+    w->nodes = nodes;
+    w->per_node = w->nodes_max = 0;
+    if (job->tasks_per_node && nodes)
+        w->per_node = (w->count + nodes - 1) / nodes;
+    else if (nodes && nodes < job->nodes_max)
+        w->nodes_max = job->nodes_max < w->count ? job->nodes_max : w->count;
+}
+
+/* Spreads the shape over so many nodes; why it could not start then, or NULL. */
+static const char *spread(size_t nodes, struct dt_shape *s, const struct dt_job *job,
+                          const struct dt_cluster *c)
+{
+    bool packed = s->roles[DT_ROLE_PS].count && s->roles[DT_ROLE_WORKER].count && !s->het;
+    struct dt_request requests[DT_ROLES];
+    if (packed)
+        s->nodes = nodes;
+    else
+        set_worker_nodes(s, job, nodes);
     if (!c)
-        return true;
-    if (both && !s->het)
-        return fits_on(nodes, s, job, c);
-    s->roles[DT_ROLE_WORKER].nodes = nodes;
-    return fits_apart(s, job, c);
+        return NULL;
+    if (nodes < c->limits.min_nodes || (packed && !fits_on(nodes, s, job, c)))
+        return dt_no_room;
+    return dt_feasible_why_not(c, NULL, requests, dt_shape_requests(s, job, requests));
+}
+
+/* Whether another number of nodes may help. */
+static bool is_about_nodes(const char *why)
+{
+    return why == dt_no_room || why == dt_not_apart || why == dt_torn ||
+           dt_starts_with(why, "partition:");
 }
 
 /* The number of nodes that can hold it: `wanted`, else the next larger one, else the next smaller
@@ -258,12 +238,13 @@ static size_t choose_nodes(size_t wanted, size_t least, size_t tasks, struct dt_
                            const struct dt_job *job, const struct dt_cluster *c)
 {
     size_t most = c ? dt_cluster_nodes(c) : tasks;
+    const char *why = dt_no_room;
     most = most < tasks ? most : tasks;
     for (size_t n = wanted; n <= most; n++)
-        if (fits_with(n, s, job, c))
+        if (!(why = spread(n, s, job, c)) || !is_about_nodes(why))
             return n;
     for (size_t n = wanted < most ? wanted : most; n >= least && n > 0; n--)
-        if (fits_with(n, s, job, c))
+        if (!(why = spread(n, s, job, c)) || !is_about_nodes(why))
             return n;
     return 0;
 }
@@ -288,13 +269,9 @@ static void spread_workers(struct dt_shape *s, const struct dt_job *job, const s
     size_t wanted = at_least(least, cap ? 0 : job->nodes < w->count ? job->nodes : w->count);
     if ((!cap && !job->nodes && !job->listed) || !w->count)
         return;
-    w->nodes = choose_nodes(wanted, least ? least : 1, w->count, s, job, c);
-    if (!w->nodes)
-        w->nodes = least; /* which is too few or too many: the reason is found later */
-    if (cap && w->nodes)
-        w->per_node = (w->count + w->nodes - 1) / w->nodes;
-    else if (w->nodes && w->nodes < job->nodes_max)
-        w->nodes_max = job->nodes_max < w->count ? job->nodes_max : w->count;
+    size_t nodes = choose_nodes(wanted, least ? least : 1, w->count, s, job, c);
+    /* where there is none, too few or too many: the reason is found later */
+    set_worker_nodes(s, job, nodes ? nodes : least);
 }
 
 void dt_shape_make(const struct dt_space *space, const double *x, const struct dt_job *job,

@@ -16,11 +16,10 @@ static const char *over_job[DT_NGET] = {"limits: more CPUs than a job of yours m
                                         "limits: more memory than a job of yours may have",
                                         "limits: more nodes than a job of yours may have",
                                         "limits: more GPUs than a job of yours may have"};
-static const char *over_all[DT_NGET] = {
-    "limits: more CPUs than your jobs may have at a time, the tuning job among them",
-    "limits: more memory than your jobs may have at a time, the tuning job among them",
-    "limits: more nodes than your jobs may have at a time, the tuning job among them",
-    "limits: more GPUs than your jobs may have at a time, the tuning job among them"};
+static const char *over_all[DT_NGET] = {"limits: more CPUs than your jobs may have at a time",
+                                        "limits: more memory than your jobs may have at a time",
+                                        "limits: more nodes than your jobs may have at a time",
+                                        "limits: more GPUs than your jobs may have at a time"};
 
 static const char *amounts_why_not(const struct dt_limits *l, const struct dt_got *g,
                                    const struct dt_got *all)
@@ -52,9 +51,11 @@ static const char *limit_why_not(const struct dt_limits *l, const struct dt_need
             why = "limits: more CPUs of a node than a job of yours may have";
     }
     if (jobs > l->jobs || jobs > l->group_jobs)
-        why = "limits: more jobs at a time than you may run, the tuning job among them";
+        why = others ? "limits: more jobs at a time than you may run, the tuning job among them"
+                     : "limits: more jobs at a time than you may run";
     if (jobs > l->submitted || jobs > l->group_submitted)
-        why = "limits: more jobs than you may submit, the tuning job among them";
+        why = others ? "limits: more jobs than you may submit, the tuning job among them"
+                     : "limits: more jobs than you may submit";
     return why;
 }
 

@@ -182,31 +182,51 @@ struct pool {
     const struct dt_cluster *p;
     size_t *order; /* the classes, as Slurm takes their nodes */
     size_t *free, *taken;
+    size_t *near; /* GPUs that draw components to the class */
 };
 
 static int by_weight(const void *a, const void *b, void *arg)
 {
-    const struct dt_cluster *p = arg;
+    const struct pool *pool = arg;
     size_t i = *(const size_t *)a, j = *(const size_t *)b;
-    const struct dt_node_class *x = &p->classes[i], *y = &p->classes[j];
+    const struct dt_node_class *x = &pool->p->classes[i], *y = &pool->p->classes[j];
     if (x->weight != y->weight)
         return x->weight < y->weight ? -1 : 1;
+    if (pool->near[i] != pool->near[j])
+        return pool->near[i] > pool->near[j] ? -1 : 1;
     if (x->order != y->order)
         return x->order < y->order ? -1 : 1;
     return i < j ? -1 : 1;
 }
 
-static struct pool pool_of(const struct dt_cluster *p)
+/* Before a component of a heterogeneous job its others were tested, and the last that wants GPUs
+ * has left the nodes with some a little lighter: they are taken first, also for those that want
+ * none. */
+static size_t near_gpus(const struct dt_node_class *k, const struct dt_needed *needs, size_t n)
+{
+    size_t near = 0;
+    for (size_t i = 0; n > 1 && i < n; i++) {
+        const struct dt_request *r = needs[i].request;
+        size_t tasks = r->tasks_per_node ? r->tasks_per_node : needs[i].tasks;
+        size_t wanted = r->gpus_per_node ? r->gpus_per_node : r->gpus_per_task * tasks + r->gpus;
+        near = wanted ? dt_least(wanted, node_gpus(k, r->gpu_type)) : near;
+    }
+    return near;
+}
+
+static struct pool pool_of(const struct dt_cluster *p, const struct dt_needed *needs, size_t n)
 {
     struct pool pool = {.p = p};
     pool.order = dt_xcalloc(p->n, sizeof(size_t));
     pool.free = dt_xcalloc(p->n, sizeof(size_t));
     pool.taken = dt_xcalloc(p->n, sizeof(size_t));
+    pool.near = dt_xcalloc(p->n, sizeof(size_t));
     for (size_t i = 0; i < p->n; i++) {
         pool.order[i] = i;
         pool.free[i] = p->classes[i].count;
+        pool.near[i] = near_gpus(&p->classes[i], needs, n);
     }
-    qsort_r(pool.order, p->n, sizeof(size_t), by_weight, (void *)p);
+    qsort_r(pool.order, p->n, sizeof(size_t), by_weight, &pool);
     return pool;
 }
 
@@ -215,6 +235,7 @@ static void pool_free(struct pool *pool)
     free(pool->order);
     free(pool->free);
     free(pool->taken);
+    free(pool->near);
 }
 
 /* What a job still lacks while nodes are picked for it. */
@@ -237,25 +258,6 @@ static void take(struct pool *pool, size_t class, size_t n, const struct room *r
     l->gpus -= dt_least(l->gpus, n * r->gpus);
 }
 
-/* The class of the one node that is enough, and the least of those of the least weight; -1: there
- * is none. */
-static int one_node(const struct pool *pool, const struct room *rooms, const struct lack *l,
-                    size_t floor)
-{
-    int found = -1;
-    for (size_t k = 0; k < pool->p->n; k++) {
-        size_t i = pool->order[k];
-        const struct room *r = &rooms[i];
-        bool enough = pool->free[i] > 0 && r->cpus > floor && r->cpus >= l->cpus &&
-                      r->tasks >= l->tasks && r->gpus >= l->gpus;
-        if (found >= 0 && pool->p->classes[i].weight > pool->p->classes[found].weight)
-            break;
-        if (enough && (found < 0 || r->cpus < rooms[found].cpus))
-            found = (int)i;
-    }
-    return found;
-}
-
 /* How many nodes of this room the job would still take. */
 static size_t wanted(const struct lack *l, const struct room *r)
 {
@@ -265,26 +267,120 @@ static size_t wanted(const struct lack *l, const struct room *r)
     return r->gpus ? dt_most(n, dt_parts(l->gpus, r->gpus)) : n;
 }
 
-/* Takes nodes of more than `floor` CPUs, of little weight first, as Slurm does; true where they
- * suffice. */
+/* Neighbours in Slurm's table that are equally heavy: it looks for the set that fits best. */
+struct set {
+    size_t first, end; /* in the pool's order */
+    size_t nodes;
+    struct room room; /* of all of them */
+};
+
+static bool are_neighbours(const struct pool *pool, size_t i, size_t j)
+{
+    const struct dt_node_class *a = &pool->p->classes[i], *b = &pool->p->classes[j];
+    return a->weight == b->weight && pool->near[i] == pool->near[j] &&
+           (!b->order || b->order == a->order + 1);
+}
+
+/* The set that begins at place `first` of the order, of nodes with more than `floor` CPUs. */
+static struct set set_at(const struct pool *pool, const struct room *rooms, size_t floor,
+                         size_t first)
+{
+    struct set set = {.first = first, .end = first};
+    for (; set.end < pool->p->n; set.end++) {
+        size_t i = pool->order[set.end], n = pool->free[i];
+        if (!n || rooms[i].cpus <= floor ||
+            (set.end > first && !are_neighbours(pool, pool->order[set.end - 1], i)))
+            break;
+        set.nodes += n;
+        set.room.cpus += n * rooms[i].cpus;
+        set.room.tasks += n * rooms[i].tasks;
+        set.room.gpus += n * rooms[i].gpus;
+    }
+    return set;
+}
+
+static bool is_enough(const struct lack *l, size_t nodes, const struct room *r)
+{
+    return nodes >= l->nodes && r->cpus >= l->cpus && r->tasks >= l->tasks && r->gpus >= l->gpus;
+}
+
+/* The lightest; of equal ones the first that is enough, or the smallest such, or else the largest.
+ */
+static size_t best_set(const struct pool *pool, const struct set *sets, size_t n,
+                       const struct lack *l)
+{
+    size_t best = n;
+    for (size_t i = 0; i < n; i++) {
+        if (!sets[i].nodes)
+            continue;
+        size_t a = pool->order[sets[i].first], b = best < n ? pool->order[sets[best].first] : a;
+        bool heavier = best < n && (pool->p->classes[a].weight != pool->p->classes[b].weight ||
+                                    pool->near[a] != pool->near[b]);
+        if (heavier) /* the sets are in order */
+            break;
+        bool enough = is_enough(l, sets[i].nodes, &sets[i].room);
+        size_t cpus = sets[i].room.cpus, most = best < n ? sets[best].room.cpus : 0;
+        if (best == n ||
+            (enough && (!is_enough(l, sets[best].nodes, &sets[best].room) || cpus < most)) ||
+            (!enough && cpus > most))
+            best = i;
+    }
+    return best;
+}
+
+/* The class of the smallest node of the set that alone is enough; pool->p->n: there is none. */
+static size_t one_node(const struct pool *pool, const struct room *rooms, const struct set *set,
+                       const struct lack *l)
+{
+    size_t found = pool->p->n;
+    for (size_t k = set->first; k < set->end && l->nodes <= 1; k++) {
+        size_t i = pool->order[k];
+        if (is_enough(l, 1, &rooms[i]) &&
+            (found == pool->p->n || rooms[i].cpus < rooms[found].cpus))
+            found = i;
+    }
+    return found;
+}
+
+static void take_from(struct pool *pool, const struct room *rooms, const struct set *set,
+                      struct lack *l)
+{
+    size_t one = one_node(pool, rooms, set, l);
+    if (one < pool->p->n) {
+        take(pool, one, 1, &rooms[one], l);
+        return;
+    }
+    for (size_t k = set->first; k < set->end && !met(l); k++) {
+        size_t i = pool->order[k],
+               n = dt_least(wanted(l, &rooms[i]), dt_least(pool->free[i], l->left));
+        if (n && n == l->left &&
+            n * rooms[i].cpus < l->cpus) /* the last one must bring all the rest */
+            n--;
+        take(pool, i, n, &rooms[i], l);
+    }
+}
+
+/* Takes nodes of more than `floor` CPUs as Slurm does; true where they suffice. */
 static bool pick(struct pool *pool, const struct dt_needed *n, const struct room *rooms,
                  size_t floor)
 {
     const struct dt_request *r = n->request;
     struct lack l = {n->min_nodes, n->min_cpus, r->gpus_per_task ? n->tasks : 0, r->gpus,
                      n->max_nodes};
+    struct set *sets = dt_xcalloc(pool->p->n, sizeof(*sets));
+    size_t count = 0;
     memset(pool->taken, 0, pool->p->n * sizeof(size_t));
-    int one = l.nodes <= 1 ? one_node(pool, rooms, &l, floor) : -1;
-    if (one >= 0) {
-        take(pool, (size_t)one, 1, &rooms[one], &l);
-        return true;
+    for (size_t k = 0; k < pool->p->n;) {
+        struct set set = set_at(pool, rooms, floor, k);
+        k = dt_most(k + 1, set.end);
+        if (set.nodes)
+            sets[count++] = set;
     }
-    for (size_t k = 0; k < pool->p->n && !met(&l); k++) {
-        size_t i = pool->order[k];
-        if (rooms[i].cpus > floor)
-            take(pool, i, dt_least(wanted(&l, &rooms[i]), dt_least(pool->free[i], l.left)),
-                 &rooms[i], &l);
+    for (size_t best; !met(&l) && l.left && (best = best_set(pool, sets, count, &l)) < count;) {
+        take_from(pool, rooms, &sets[best], &l);
+        sets[best].nodes = 0;
     }
+    free(sets);
     return met(&l);
 }
 
@@ -347,7 +443,7 @@ static bool place(struct pool *pool, const struct dt_needed *n, struct dt_got *g
 
 bool dt_fit(const struct dt_cluster *p, const struct dt_needed *needs, size_t n, struct dt_got *got)
 {
-    struct pool pool = pool_of(p);
+    struct pool pool = pool_of(p, needs, n);
     bool ok = true;
     for (size_t i = 0; i < n && ok; i++) {
         ok = place(&pool, &needs[i], &got[i]);

@@ -71,7 +71,7 @@ more_than_may_run() {
 
 more_than_all_may_have() {
     study group --dt-workers=1-4 --dt-max-configs=4
-    grep -q '4 excluded: limits: more CPUs than your jobs may have at a time, the tuning job among them' out
+    grep -q '4 excluded: limits: more CPUs than your jobs may have at a time' out
 }
 
 what_a_qos_refuses() {

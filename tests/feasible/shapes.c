@@ -3,11 +3,11 @@
  *   shapes CLUSTER.json SEED N DIR
  *
  * CLUSTER.json is what dt-tune topo --save wrote. For shape i it writes DIR/i.verdict (one line:
- * "starts", or "never" and the reason) and the batch scripts that stand for it, DIR/i.1.sh and so
- * on, which do nothing: one of a shape that can start; of one that cannot, one for each way in
- * which it could have been tried. Every third shape is a job as a user may submit it, to the
- * letter; the others are configurations of one role, or of two in one of the layouts, of such a
- * job. */
+ * "starts", or "never" and the reason; then what it is made of) and the batch scripts that stand
+ * for it, DIR/i.1.sh and so on, which do nothing: one of a shape that can start; of one that
+ * cannot, one for each way in which it could have been tried. Every third shape is a job as a user
+ * may submit it, to the letter; the others are configurations of one role, or of two in one of the
+ * layouts, of such a job. */
 #include "expand/expand.h"
 
 #include <stdlib.h>
@@ -260,10 +260,15 @@ static void write_shape(const char *dir, size_t i, struct dt_trial_script *t,
     bool both =
         shape->roles[0].count && shape->roles[1].count && !shape->het && !shape->as_submitted;
     size_t tasks = shape->roles[0].count + shape->roles[1].count;
-    char *verdict =
-        dt_xasprintf("%s%s%s\n", why ? "never" : "starts", why ? " " : "", why ? why : "");
+    struct json_object *o = dt_submission_to_json(t->submission);
+    char *config = dt_config_text(t->space, t->x), *submission = dt_json_text(o);
+    char *verdict = dt_xasprintf("%s%s%s\n%s of %s\n", why ? "never" : "starts", why ? " " : "",
+                                 why ? why : "", config, submission);
     write_text(dir, i, "verdict", verdict);
     free(verdict);
+    free(submission);
+    free(config);
+    json_object_put(o);
     t->shape = shape;
     if (!why || !both) {
         write_script(dir, i, 1, t);

@@ -342,6 +342,58 @@ static void jobs_as_submitted_can_start_or_never(void **state)
     dt_system_free(s);
 }
 
+/* A QOS comes before associations, one that has no limit leaves theirs; accounts only limit groups.
+ */
+static void limits_come_in_slurms_order(void **state)
+{
+    static const char text[] =
+        "{\"version\": 1, \"kinds\": [{\"cpus\": 64, \"mem\": 65536, \"partitions\": \"p,q,r\", \"nodes\": "
+        "[{\"state\": \"idle\", \"names\": \"n1\", \"usable\": true}]}],"
+        " \"partitions\": [{\"name\": \"p\", \"state\": \"up\", \"preset\": true},"
+        " {\"name\": \"q\", \"state\": \"up\", \"allow_accounts\": \"b,c\", \"deny_qos\": \"wide\"},"
+        " {\"name\": \"r\", \"state\": \"up\", \"allow_accounts\": \"a\", \"deny_qos\": \"wide\"}], \"limits\": ["
+        "  {\"who\": \"u\", \"user\": \"u\", \"account\": \"a\", \"preset\": true, \"per_job\": {\"cpu\": 8, \"node\": 1},"
+        "   \"jobs\": 5},"
+        "  {\"who\": \"a\", \"account\": \"a\", \"parent\": \"root\", \"per_job\": {\"cpu\": 4}, \"jobs\": 0,"
+        "   \"group\": {\"cpu\": 20, \"mem\": 1000}},"
+        "  {\"who\": \"root\", \"account\": \"root\", \"group\": {\"cpu\": 12}},"
+        "  {\"who\": \"wide\", \"qos\": \"wide\", \"is_qos\": true, \"per_job\": {\"cpu\": 32}, \"group\": "
+        "   {\"cpu\": 40}}]}";
+    static const struct {
+        const char *words[4];
+        const char *why;
+    } cases[] = {
+        {{"ntasks=8", "mem=100"}, NULL},
+        {{"ntasks=9", "mem=100"},
+         "limits: more CPUs than a job"}, /* the user's, not the account's 4 */
+        {{"ntasks=32", "qos=wide", "mem=100"}, NULL},
+        {{"ntasks=33", "qos=wide", "mem=100"}, "limits: more CPUs than a job"},
+        {{"ntasks=8", "mem=1001", "qos=wide"}, "limits: more memory than your jobs"},
+        {{"mem=100", "partition=q"}, "partition: it is not open to the job's account"},
+        {{"mem=100", "partition=q,p"}, NULL},
+        {{"mem=100", "partition=r"}, NULL},
+        {{"mem=100", "partition=r", "qos=wide"}, "partition: it is not open to the job's QOS"},
+    };
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_system *s = system_of(text, &e);
+    (void)state;
+    if (!s)
+        fail_msg("%s", e.text);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dt_submission *sub = submission(cases[i].words);
+        struct dt_cluster *c = dt_job_cluster(s, sub, false, &e);
+        struct dt_job job;
+        assert_int_equal(dt_job_read(sub, &job, &e), 0);
+        const char *why = dt_feasible_why_not(c, NULL, &job.given, 1);
+        if (!why != !cases[i].why || (why && !dt_starts_with(why, cases[i].why)))
+            fail_msg("case %zu: %s", i, why ? why : "starts");
+        dt_job_free(&job);
+        dt_cluster_free(c);
+        dt_submission_free(sub);
+    }
+    dt_system_free(s);
+}
+
 /* What Slurm does, not what would be possible: it fills the nodes of little weight first, component
  * by component. */
 static void components_take_nodes_in_slurms_order(void **state)
@@ -455,6 +507,7 @@ int main(void)
         cmocka_unit_test(a_part_of_a_system_is_that_alone),
         cmocka_unit_test(a_job_may_use_its_partition_and_is_bound_by_its_limits),
         cmocka_unit_test(jobs_as_submitted_can_start_or_never),
+        cmocka_unit_test(limits_come_in_slurms_order),
         cmocka_unit_test(components_take_nodes_in_slurms_order),
         cmocka_unit_test(the_tuning_job_counts_for_limits),
         cmocka_unit_test(a_space_on_ten_thousand_nodes_is_small),
