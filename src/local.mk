@@ -17,9 +17,13 @@ libdt_a_SOURCES += \
 libdt_a_SOURCES += \
 	src/expand/carrier.h src/expand/carrier.c src/expand/expand.h src/expand/job.c \
 	src/expand/job_cluster.c src/expand/request.c src/expand/shape.c \
-	src/expand/generate.c src/expand/steps.c src/expand/expand.c
+	src/expand/natural.c src/expand/generate.c src/expand/steps.c src/expand/expand.c
 
 libdt_a_SOURCES += src/placement/placement.h src/placement/placement.c
+
+libdt_a_SOURCES += \
+	src/topology/topology.h src/topology/read.c src/topology/links.c src/topology/plan.c \
+	src/topology/budget.c src/topology/text.c src/topology/store.c
 
 libdt_a_SOURCES += \
 	src/spec/spec.h src/spec/spec_private.h src/spec/spec.c src/spec/reader.c src/spec/domain.c \
@@ -84,8 +88,8 @@ libdt_a_SOURCES += \
 	src/spec/sbatch_options.c src/spec/directives.c src/spec/batch_script.c \
 	src/spec/option_reader.c
 
-LIBDT_LIBS = libdt.a $(JSON_C_LIBS) $(GSL_LIBS) $(MUPARSER_LIBS) $(CSV_LIBS) $(ZLIB_LIBS) $(SLURM_LIBS) -lm
+LIBDT_LIBS = libdt.a $(JSON_C_LIBS) $(GSL_LIBS) $(MUPARSER_LIBS) $(CSV_LIBS) $(ZLIB_LIBS) $(HWLOC_LIBS) $(SLURM_LIBS) -lm
 
 libdt_a_SOURCES += \
-	src/launch/launch.h src/launch/plan.c src/launch/ports.c src/launch/env.c src/launch/shim.c \
+	src/launch/launch.h src/launch/plan.c src/launch/ports.c src/launch/env.c src/launch/bind.c src/launch/shim.c \
 	src/launch/steps.c src/launch/hydra.c src/launch/task.c src/launch/batch.c src/launch/patterns.c

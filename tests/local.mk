@@ -14,7 +14,7 @@ UNIT_TESTS = \
 	tests/unit/test_handover tests/unit/test_reallocate tests/unit/test_study tests/unit/test_metrics \
 	tests/unit/test_journal tests/unit/test_replay tests/unit/test_simulate tests/unit/test_launch \
 	tests/unit/test_carrier tests/unit/test_job_submit tests/unit/test_history tests/unit/test_serve \
-	tests/unit/test_monitor tests/unit/test_steps tests/unit/test_report tests/unit/test_cluster \
+	tests/unit/test_monitor tests/unit/test_steps tests/unit/test_report tests/unit/test_topology tests/unit/test_cluster \
 	tests/unit/test_slurm_submit
 LDADD = $(LIBDT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_job_submit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/plugin
@@ -27,7 +27,7 @@ CLUSTER_TESTS = \
 	tests/cluster/07-expand.bats tests/cluster/08-options.bats tests/cluster/09-lifecycle.bats \
 	tests/cluster/10-metrics.bats tests/cluster/11-history.bats tests/cluster/12-serve.bats \
 	tests/cluster/13-loops.bats tests/cluster/14-pbt.bats tests/cluster/15-steps.bats \
-	tests/cluster/16-monitor.bats tests/cluster/17-reallocate.bats \
+	tests/cluster/16-monitor.bats tests/cluster/17-reallocate.bats tests/cluster/18-binding.bats \
 	tests/cluster/19-limits.bats tests/cluster/20-feasible.bats tests/cluster/21-faults.bats \
 	tests/cluster/22-report.bats \
 	tests/campaign/cluster-crash

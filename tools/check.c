@@ -21,6 +21,7 @@ static int check(const char *path, const char *cluster_file, size_t tasks, struc
     struct dt_spec *spec = dt_spec_read(path, e);
     bool ok = spec && (!cluster_file || (cluster = read_cluster(cluster_file, NULL, e)) != NULL);
     struct dt_space_source source = {spec, &job, cluster};
+    ok = ok && dt_natural_fill(spec, &job, cluster, e) == 0;
     if (ok && (space = dt_space_generate(&source, &why_layout, e)) != NULL) {
         char *text = dt_space_describe(space), *objective = dt_spec_objective_text(spec);
         printf("%s: valid\nobjective: %s\nsearch space:\n%s  %s\n", path, objective, text,

@@ -46,7 +46,9 @@ int rehearse(const struct rehearsal *r, const struct dt_space *present, struct d
              struct dt_error *e)
 {
     struct dt_spec *spec = dt_spec_read(r->spec, e);
-    bool usable = spec && dt_replay_adopt(spec, e) == 0;
+    struct dt_job any = {0};
+    bool usable =
+        spec && dt_natural_fill(spec, &any, NULL, e) == 0 && dt_replay_adopt(spec, e) == 0;
     struct dt_space *space = usable ? replay_space(spec, r->spec, r->table, NULL, e) : NULL;
     struct json_object *record = NULL;
     if (space) {

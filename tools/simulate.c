@@ -302,6 +302,8 @@ static int prepare(struct simulation *m, struct dt_error *e)
     }
     if (m->o->cluster && !(m->cluster = read_cluster(m->o->cluster, NULL, e)))
         return -1;
+    if (dt_natural_fill(m->spec, &m->job, m->cluster, e) < 0)
+        return -1;
     m->source = (struct dt_space_source){m->spec, &m->job, m->cluster};
     m->space = replay_space(m->spec, m->o->spec, m->o->table, m->cluster ? &m->source : NULL, e);
     return m->space && read_submitted(m, e) == 0 ? find_table_best(m, e) : -1;

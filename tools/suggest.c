@@ -178,6 +178,7 @@ int cmd_suggest(int argc, char **argv)
     struct dt_spec *spec = dt_spec_read(spec_path, &e);
     bool ok = spec && (!cluster_path || (cluster = read_cluster(cluster_path, NULL, &e)) != NULL);
     struct dt_space_source source = {spec, &job, cluster};
+    ok = ok && dt_natural_fill(spec, &job, cluster, &e) == 0;
     if (ok && seed >= 0)
         spec->seed = (uint64_t)seed;
     ok = ok && (space = dt_space_generate(&source, &why, &e)) != NULL;

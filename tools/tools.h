@@ -77,6 +77,14 @@ struct dt_cluster *read_cluster(const char *path, const struct dt_submission *su
                                 struct dt_error *e);
 /* A whole one, as dt-tune topo --save writes it. */
 struct dt_system *read_system(const char *path, struct dt_error *e);
+/* dt-tune topo of one node (machine.c): `path` is a file of hwloc's, or "here"; with `plan`, tasks like "ps:2,4xworker:4:1",
+ * who of them would sit where. */
+enum topo_format { TOPO_TEXT, TOPO_JSON, TOPO_XML };
+int print_machine(const char *path, const char *plan, enum topo_format format, struct dt_error *e);
+/* Asks a node of every kind, by a short job, and keeps its topology in the user's cache. */
+int gather_machines(const struct dt_system *s, struct dt_error *e);
+/* Prints what the cache has of the kind, if anything. */
+void print_known_machine(const struct dt_node_class *kind);
 /* The batch script of a configuration, as a job of its own; what it leaves out is as submitted (NULL: all). Caller frees. */
 char *expand_config(const struct dt_setup *s, struct json_object *config, struct dt_error *e);
 /* The shape of a trial in the study's layout. */

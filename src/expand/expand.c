@@ -380,6 +380,33 @@ static struct json_object *monitor_json(const struct dt_trial_script *t)
     return o;
 }
 
+/* Options of the job that say themselves where tasks sit. */
+static bool is_bound_by_user(const struct dt_trial_script *t)
+{
+    static const char *const names[] = {"hint",
+                                        "mem-bind",
+                                        "distribution",
+                                        "gpu-bind",
+                                        "threads-per-core",
+                                        "ntasks-per-core",
+                                        "ntasks-per-socket",
+                                        "extra-node-info"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (given(t, names[i]))
+            return true;
+    return false;
+}
+
+/* The job as submitted is left to Slurm as it would be without us. */
+static void add_bind(struct json_object *o, const struct dt_trial_script *t)
+{
+    bool off = t->spec && t->spec->no_bind;
+    if (off || t->shape->as_submitted || is_bound_by_user(t))
+        json_object_object_add(o, "bind", json_object_new_string("none"));
+    else if (t->spec && t->spec->topology)
+        json_object_object_add(o, "topology", json_object_new_string(t->spec->topology));
+}
+
 /* What dt-launch needs to know; see launch.h. */
 static char *plan_text(const struct dt_trial_script *t)
 {
@@ -405,6 +432,7 @@ static char *plan_text(const struct dt_trial_script *t)
     json_object_object_add(o, "roles", roles);
     json_object_object_add(o, "gpu_bind",
                            json_object_new_string(t->job->gpus_bound ? "task" : "none"));
+    add_bind(o, t);
     json_object_object_add(o, "submitted_tasks", json_object_new_int64((int64_t)t->job->tasks));
     for (size_t i = 0; i < t->space->n; i++) {
         const struct dt_param *p = &t->space->params[i];

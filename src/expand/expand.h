@@ -134,6 +134,13 @@ const char *dt_steps_why_not(const struct dt_shape *shape, const struct dt_job *
 struct dt_cluster *dt_allocation_asked(const struct dt_job *job, const struct dt_cluster *cluster,
                                        bool whole_nodes);
 
+/* Gives the worker's sizes that SPEC leaves to us ("auto") their values, in its document too, so
+ * that a study that goes on has the same: by the topologies of the nodes, out of spec->topology or
+ * the user's cache, else by what Slurm says of them (natural.c). An error where there is such a size
+ * and no cluster (NULL), or nothing of its kind. */
+int dt_natural_fill(struct dt_spec *spec, const struct dt_job *job, const struct dt_cluster *cluster,
+                    struct dt_error *e);
+
 /* The space of a study: SPEC's parameters, defaults where it names none, the parameter "layout"
  * where both layouts can run, the constraints, and what the cluster cannot run excluded.
  * `*why_layout` (borrowed, static) says how the layout was chosen. `source` must live as long as

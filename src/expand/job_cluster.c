@@ -193,6 +193,8 @@ static void add_limits(struct dt_cluster *c, const struct dt_system *s,
         return;
     if (!qos)
         qos = own && own->qos ? own->qos : "normal";
+    c->account = own ? dt_xstrdup(own->account) : NULL;
+    c->qos = dt_xstrdup(qos);
     if (c->limits.qos)
         bind_qos(c, s, c->limits.qos);
     if (!same(qos, c->limits.qos))
@@ -246,6 +248,7 @@ static uint64_t looser(uint64_t a, uint64_t b)
 /* Where a job may go to several partitions, only what all of them forbid is forbidden. */
 static void loosen(struct dt_partition_limits *l, const struct dt_partition_limits *other)
 {
+    char **const lists[] = {&l->allow_accounts, &l->deny_accounts, &l->allow_qos, &l->deny_qos};
     l->max_nodes = looser(l->max_nodes, other->max_nodes);
     l->max_cpus_per_node = looser(l->max_cpus_per_node, other->max_cpus_per_node);
     l->max_mem_per_cpu = looser(l->max_mem_per_cpu, other->max_mem_per_cpu);
@@ -254,6 +257,10 @@ static void loosen(struct dt_partition_limits *l, const struct dt_partition_limi
     l->max_time = l->max_time > other->max_time ? l->max_time : other->max_time;
     l->exclusive &= other->exclusive;
     l->reserved &= other->reserved;
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+        free(*lists[i]);
+        *lists[i] = NULL;
+    }
 }
 
 /* Of several partitions the first is the model, but for its limits. */

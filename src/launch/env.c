@@ -85,8 +85,21 @@ static struct json_object *describe_role(const struct dt_launch_plan *p, size_t 
     }
     json_object_object_add(o, "name", json_object_new_string(r->name));
     json_object_object_add(o, "gpus", json_object_new_int(r->gpus));
+    if (p->bind) {
+        json_object_object_add(o, "cpus", json_object_new_int(r->cpus));
+        json_object_object_add(o, "sees", json_object_new_string(dt_step_gpus(p, role)));
+    }
     json_object_object_add(o, "background", json_object_new_boolean(r->background));
     json_object_object_add(o, "hosts", hosts);
+    return o;
+}
+
+/* What bind.c wants to know of the launch. */
+static struct json_object *describe_bind(const struct dt_launch_plan *p)
+{
+    struct json_object *o = json_object_new_object(), *folder = dt_json_get(p->json, "topology");
+    if (folder)
+        json_object_object_add(o, "topology", json_object_get(folder));
     return o;
 }
 
@@ -105,6 +118,8 @@ struct json_object *dt_launch_describe(const struct dt_launch_plan *p, int numbe
     for (size_t i = 0; i < p->n_roles; i++)
         json_object_array_add(roles, describe_role(p, i));
     json_object_object_add(o, "roles", roles);
+    if (p->bind)
+        json_object_object_add(o, "bind", describe_bind(p));
     return o;
 }
 

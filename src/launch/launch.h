@@ -8,11 +8,13 @@
  *       task ── dt-launch --task ROLE ...   task.c    runs PROGRAM, keeps its output and its end
  *                                           env.c     what a task finds in its environment
  *       or by mpiexec ── dt-launch --hydra  hydra.c   mpiexec's process on each node
+ *                                           bind.c    on which CPUs it is, and which GPUs it sees
  *     beside it                             patterns.c  finds metrics in what all of it prints
  */
 #ifndef DT_LAUNCH_H
 #define DT_LAUNCH_H
 
+#include "topology/topology.h"
 #include "util/util.h"
 
 #include <sched.h>
@@ -48,6 +50,7 @@ struct dt_launch_task {
 struct dt_launch_plan {
     struct json_object *json; /* the trial, as in DT_PLAN; an empty object outside a trial; owned */
     bool in_trial, het, bind_gpus;
+    bool bind;        /* tasks choose their CPUs, and with bind_gpus their GPUs (bind.c) */
     bool steps;       /* the job is the tuner's, and the trial has a share of it */
     bool gpus_around; /* so, and the job has GPUs */
     bool overcommit;  /* tasks are not counted against CPUs */
@@ -102,6 +105,46 @@ struct json_object *dt_launch_describe(const struct dt_launch_plan *p, int numbe
 int dt_task_env(struct json_object *launch, const char *role, int role_rank, int local_rank,
                 int restarts, struct dt_strv *env, struct dt_error *e);
 
+/* ---- bind.c ----
+ *
+ * Slurm gives a step CPUs and GPUs of a node without knowing which task wants which. Each task
+ * works out the same plan for all tasks of its step on its node (topology.h) and takes what is its
+ * own: CPUs next to its GPUs, or for a server next to the network, and of the GPUs of the step
+ * those that belong together. It never takes CPUs that the step has not: where Slurm does not
+ * confine the step (neither task/affinity nor task/cgroup), all CPUs are everybody's, and no task
+ * is bound to any. */
+
+/* Whether the user binds tasks, by srun's options (or NULL) or by variables that srun takes for
+ * such. */
+bool dt_bind_is_given(const struct dt_strv *options, char *const *env);
+/* The CPUs of the step on this node: what task/affinity gave its tasks together, or else this
+ * task's affinity where that is less than all `online` CPUs of the node. NULL: the step is not
+ * confined, or it cannot be told. Caller frees. */
+hwloc_bitmap_t dt_bind_allowed(char *const *env, hwloc_const_bitmap_t affinity, size_t online);
+
+struct dt_bind_step {
+    const char *role; /* for messages */
+    bool server;
+    size_t cpus, gpus;      /* of one task */
+    bool own_gpus;          /* each task sees only its own; else it finds them by its local rank */
+    size_t tasks, local;    /* of the step on the node, and which of them this is */
+    hwloc_bitmap_t allowed; /* NULL: not confined */
+    const char *visible;    /* CUDA_VISIBLE_DEVICES or the like, or NULL */
+    const char *step_gpus;  /* SLURM_STEP_GPUS, or NULL */
+};
+struct dt_binding {
+    hwloc_bitmap_t pus; /* NULL: none; owned */
+    size_t gpus, *gpu;  /* positions among the visible ones; gpu NULL: as they are; owned */
+};
+/* Pure. `t` NULL: unknown, and GPUs are taken in order. On error *b may still say which GPUs. */
+int dt_bind_plan(const struct dt_topology *t, const struct dt_bind_step *s, struct dt_binding *b,
+                 struct dt_error *e);
+void dt_binding_free(struct dt_binding *b);
+/* Binds this process as "bind" of its LAUNCH says, and sets DT_CPU_LIST and what tells it of its
+ * GPUs in `env`. Nothing is changed where that cannot be done; the error says why. */
+int dt_bind_task(struct json_object *launch, const char *role, int local, struct dt_strv *env,
+                 struct dt_error *e);
+
 /* ---- shim.c: pure ---- */
 
 enum dt_shim_kind { DT_SHIM_ROLES, DT_SHIM_REAL };
@@ -139,6 +182,10 @@ void dt_hydra_argv(const struct dt_launch_plan *p, int tasks, const char *srun,
 /* Becomes that command, which counts as a start of the roles. Returns only on error, -1. */
 int dt_hydra_exec(const struct dt_launch_plan *p, const char *srun, const struct dt_shim *s,
                   char *const *program, struct dt_error *e);
+/* Which GPUs a role's tasks see as Slurm starts them: "all" of the step on their node, and the
+ * local rank says which are whose; "own": all, but each is to see its own only; "given": Slurm has
+ * chosen. */
+const char *dt_step_gpus(const struct dt_launch_plan *p, size_t role);
 /* environ without what srun would take for options of its own. */
 void dt_step_environ(char *const *env, struct dt_strv *out);
 /* Starts all roles and waits. Returns the exit code for the caller, -1 where nothing could be

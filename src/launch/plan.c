@@ -342,6 +342,7 @@ static int read_all(struct dt_launch_plan *p, char *const *env, struct dt_error 
     p->submitted_tasks = (int)dt_json_int(p->json, "submitted_tasks", 0);
     p->overcommit = dt_launch_getenv(env, "SLURM_OVERCOMMIT") != NULL;
     p->bind_gpus = strcmp(dt_json_str(p->json, "gpu_bind", "none"), "task") == 0;
+    p->bind = text && strcmp(dt_json_str(p->json, "bind", "auto"), "auto") == 0;
     const char *layout = dt_json_str(p->json, "layout", "packed");
     p->het = text ? strcmp(layout, "het") == 0 : groups == 2;
     p->steps = strcmp(layout, "steps") == 0;
@@ -359,6 +360,7 @@ static int read_all(struct dt_launch_plan *p, char *const *env, struct dt_error 
         return -1;
     p->share_cores =
         !p->het && !p->steps && p->n_roles > 1 && cores_are_short(p, threads_per_core());
+    p->bind = p->bind && !p->overcommit && !p->share_cores; /* there are not CPUs for every task */
     return 0;
 }
 

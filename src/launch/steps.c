@@ -66,39 +66,74 @@ static int roles_with_gpus(const struct dt_launch_plan *p)
     return n;
 }
 
-/* Without a GPU option a step has all GPUs of the job on its nodes, and every task sees all of
- * them. */
-static void add_gpus(const struct dt_launch_plan *p, const struct dt_launch_role *r,
-                     struct dt_strv *out)
+/* Tasks of a role on each of its nodes, 0 where they are not the same on all. */
+static int even_tasks(const struct dt_launch_plan *p, size_t role)
 {
+    int nodes = nodes_of(p, role), even = p->roles[role].count / nodes, on_node = 0;
+    for (size_t t = 0; t < p->n_tasks; t++) {
+        if (p->tasks[t].role != (int)role)
+            continue;
+        bool last = t + 1 == p->n_tasks || p->tasks[t + 1].role != (int)role ||
+                    p->tasks[t + 1].node != p->tasks[t].node;
+        on_node++;
+        if (last && on_node != even)
+            return 0;
+        on_node = last ? 0 : on_node;
+    }
+    return even;
+}
+
+/* Without a GPU option a step has all GPUs of the job on its nodes, and every task sees all of
+ * them. Where the GPUs are not all this role's, or the job is not all this trial's, they are asked
+ * for: by node, if that says it, so that again every task sees all of its node's and can choose
+ * (bind.c); else by task. */
+enum gpus { GPUS_OF_JOB, GPUS_BY_NODE, GPUS_BY_TASK };
+
+static enum gpus gpus_of(const struct dt_launch_plan *p, size_t role)
+{
+    const struct dt_launch_role *r = &p->roles[role];
+    bool others = p->steps || (!p->het && !r->gpus_shared && roles_with_gpus(p) > 1);
+    if (!others && (r->gpus_shared || p->bind || !p->bind_gpus))
+        return GPUS_OF_JOB;
+    return p->bind && even_tasks(p, role) ? GPUS_BY_NODE : GPUS_BY_TASK;
+}
+
+const char *dt_step_gpus(const struct dt_launch_plan *p, size_t role)
+{
+    const struct dt_launch_role *r = &p->roles[role];
+    if (!r->gpus || gpus_of(p, role) == GPUS_BY_TASK)
+        return "given";
+    return p->bind_gpus && !r->gpus_shared ? "own" : "all";
+}
+
+static void add_gpus(const struct dt_launch_plan *p, size_t role, struct dt_strv *out)
+{
+    const struct dt_launch_role *r = &p->roles[role];
     const char *type = r->gpu_type ? r->gpu_type : "", *colon = r->gpu_type ? ":" : "";
-    if (r->gpus_shared)
-        return;
-    if (r->gpus > 0 && p->bind_gpus)
-        dt_strv_addf(out, "--gpus-per-task=%s%s%d", type, colon, r->gpus);
-    else if (r->gpus > 0 && !p->het && roles_with_gpus(p) > 1)
-        dt_strv_addf(out, "--gpus=%s%s%d", type, colon, r->gpus * r->count);
-    else if (r->gpus == 0 && !p->het && roles_with_gpus(p) > 0)
+    enum gpus way = gpus_of(p, role);
+    if (r->gpus == 0 && (p->steps ? p->gpus_around : !p->het && roles_with_gpus(p) > 0))
         dt_strv_add(out, "--gpus=0");
+    if (r->gpus == 0 || way == GPUS_OF_JOB)
+        return;
+    if (way == GPUS_BY_NODE)
+        dt_strv_addf(out, "--gres=gpu:%s%s%d", type, colon, r->gpus * even_tasks(p, role));
+    else if (p->steps || p->bind_gpus)
+        dt_strv_addf(out, "--gpus-per-task=%s%s%d", type, colon, r->gpus);
+    else
+        dt_strv_addf(out, "--gpus=%s%s%d", type, colon, r->gpus * r->count);
+    if (p->steps && way == GPUS_BY_TASK && !p->bind_gpus)
+        dt_strv_add(out, "--gpu-bind=none");
 }
 
 /* A share of an allocation that other trials have theirs of: all of it is said, so that Slurm holds
  * the limits and no step waits for another trial's. */
-static void add_share(const struct dt_launch_plan *p, const struct dt_launch_role *r,
-                      struct dt_strv *out)
+static void add_share(const struct dt_launch_role *r, struct dt_strv *out)
 {
-    const char *type = r->gpu_type ? r->gpu_type : "", *colon = r->gpu_type ? ":" : "";
     dt_strv_add(out, "--exact");
     if (r->mem_per_cpu)
         dt_strv_addf(out, "--mem-per-cpu=%dM", r->mem_per_cpu);
     else
         dt_strv_add(out, "--mem=0");
-    if (r->gpus > 0) /* by task, as that alone says how many are on which node */
-        dt_strv_addf(out, "--gpus-per-task=%s%s%d", type, colon, r->gpus);
-    else if (p->gpus_around)
-        dt_strv_add(out, "--gpus=0");
-    if (r->gpus > 0 && !p->bind_gpus)
-        dt_strv_add(out, "--gpu-bind=none");
 }
 
 void dt_step_argv(const struct dt_launch_plan *p, size_t role, const char *srun,
@@ -117,7 +152,7 @@ void dt_step_argv(const struct dt_launch_plan *p, size_t role, const char *srun,
     dt_strv_addf(out, "--cpus-per-task=%d", r->cpus);
     dt_strv_add(out, "--distribution=arbitrary");
     if (p->steps) {
-        add_share(p, r, out);
+        add_share(r, out);
     } else if (!p->het && p->n_roles > 1) {
         if (!p->overcommit) /* an exact step may not have more tasks than CPUs */
             dt_strv_add(out, "--exact");
@@ -125,8 +160,7 @@ void dt_step_argv(const struct dt_launch_plan *p, size_t role, const char *srun,
         if (p->share_cores)
             dt_strv_add(out, "--overlap");
     }
-    if (!p->steps)
-        add_gpus(p, r, out);
+    add_gpus(p, role, out);
     dt_strv_add(out, "--kill-on-bad-exit=1");
     dt_strv_add(out, "--wait=0");
     dt_strv_addv(out, s->pass.v);
@@ -150,7 +184,8 @@ void dt_hydra_argv(const struct dt_launch_plan *p, int tasks, const char *srun,
     dt_strv_addf(out, "--ntasks=%d", tasks);
     dt_strv_addf(out, "--cpus-per-task=%d", p->roles[0].cpus);
     dt_strv_add(out, "--distribution=arbitrary");
-    add_share(p, &p->roles[0], out);
+    add_share(&p->roles[0], out);
+    add_gpus(p, 0, out);
     dt_strv_add(out, "--kill-on-bad-exit=1");
     dt_strv_add(out, "--wait=0");
     dt_strv_addv(out, s->pass.v);
@@ -529,6 +564,7 @@ int dt_steps_run(struct dt_launch_plan *p, const char *srun, const struct dt_shi
     struct run r = {.p = p, .keep_going = s->keep_going, .force_at = INFINITY};
     char *self = dt_self_exe(e), *tasks = dt_xasprintf("%s/tasks", p->dir), *launch = NULL;
     int rc = -1;
+    p->bind = p->bind && !dt_bind_is_given(&s->pass, environ);
     r.steps = dt_xcalloc(p->n_roles, sizeof(*r.steps));
     for (size_t i = 0; i < p->n_roles; i++)
         r.steps[i].control = -1;

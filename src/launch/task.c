@@ -455,6 +455,15 @@ static void prepare_monitor(struct task *t, struct json_object *launch)
     };
 }
 
+/* A task that cannot be bound runs where Slurm lets it; the first one says so. */
+static void bind(const struct task *t, struct json_object *launch, int local, struct dt_strv *env)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    if (dt_bind_task(launch, t->role, local, env, &e) < 0 && t->rank == 0)
+        fprintf(stderr, "dt-launch: tasks are not bound to CPUs: %s\n", e.text);
+    dt_error_clear(&e);
+}
+
 static int prepare(struct task *t, struct json_object *launch, struct dt_error *e)
 {
     struct dt_strv env = DT_STRV_INIT;
@@ -472,6 +481,7 @@ static int prepare(struct task *t, struct json_object *launch, struct dt_error *
         dt_strv_free(&env);
         return -1;
     }
+    bind(t, launch, local, &env);
     environ = env.v; /* kept to the end of the process */
     prepare_monitor(t, launch);
     return 0;

@@ -112,6 +112,8 @@ static void empty(struct dt_cluster *c)
     dt_partition_limits_free(&c->limits);
     dt_amounts_free(&c->licenses);
     free(c->binding);
+    free(c->account);
+    free(c->qos);
     free(c->partitions);
     free(c->classes);
     free(c->partition);

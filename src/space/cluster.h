@@ -87,6 +87,7 @@ struct dt_cluster {
     struct dt_amounts licenses;
     struct dt_limits *binding; /* the user's limits, as far as they are known */
     size_t nbinding;
+    char *account, *qos; /* by which the job goes; NULL: not known */
     size_t tuner_jobs; /* 1: the tuner is itself a job, with a CPU and DT_TUNER_MEM_MIB, and counts
                           for the limits */
     /* Only where kinds of nodes are searched: */

@@ -279,6 +279,8 @@ struct json_object *dt_cluster_to_json(const struct dt_cluster *c)
     dt_put_scheduling(o, &c->scheduling);
     dt_put_amounts(o, "licenses", &c->licenses);
     dt_put_limits(o, c->binding, c->nbinding);
+    dt_put_text(o, "job_account", c->account);
+    dt_put_text(o, "job_qos", c->qos);
     dt_put_size(o, "tuner_jobs", c->tuner_jobs);
     dt_put_flag(o, "closed", c->closed);
     dt_put_text(o, "features", c->features);
@@ -317,6 +319,8 @@ static void take_cluster(struct dt_fields *f, struct dt_cluster *c)
     dt_take_scheduling(f, &c->scheduling);
     dt_take_amounts(f, "licenses", &c->licenses);
     dt_take_limits(f, &c->binding, &c->nbinding);
+    dt_fields_text(f, "job_account", &c->account);
+    dt_fields_text(f, "job_qos", &c->qos);
     dt_fields_size(f, "tuner_jobs", &c->tuner_jobs);
     dt_fields_bool(f, "closed", &c->closed);
     dt_fields_text(f, "features", &c->features);

@@ -142,6 +142,22 @@ static bool overridden(const struct dt_cluster *c, bool time)
     return false;
 }
 
+static bool is_listed(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *p = list; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
+        if (strcspn(p, ",") == n && strncmp(p, name, n) == 0)
+            return true;
+    return false;
+}
+
+/* Of lists of who is allowed and who is not the first counts; of a name that is not known nothing
+ * is. */
+static bool admits(const char *allow, const char *deny, const char *name)
+{
+    return !name || (allow ? is_listed(allow, name) : !deny || !is_listed(deny, name));
+}
+
 static const char *partition_why_not(const struct dt_needed *n, const struct dt_cluster *c,
                                      const struct dt_cluster *p)
 {
@@ -151,6 +167,10 @@ static const char *partition_why_not(const struct dt_needed *n, const struct dt_
     bool raised = !p->scheduling.enforced || !n->request->nodes;
     if (l->reserved)
         return "partition: it is open to jobs in a reservation only";
+    if (!admits(l->allow_accounts, l->deny_accounts, c->account))
+        return "partition: it is not open to the job's account";
+    if (!admits(l->allow_qos, l->deny_qos, c->qos))
+        return "partition: it is not open to the job's QOS";
     if (n->request->time > l->max_time && !overridden(c, true))
         return "partition: it allows less than the job's --time";
     if (l->max_nodes && asked > l->max_nodes && !overridden(c, false))

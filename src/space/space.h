@@ -15,6 +15,7 @@ struct dt_param {
     enum dt_param_kind kind;
     bool hyper;       /* a hyperparameter; else part of the DT configuration */
     bool log;         /* searched on a logarithmic scale */
+    bool natural;     /* no values yet: "auto", those that the nodes suggest */
     bool fidelity;    /* how much of the work a trial does: the result is wanted for the highest value */
     double low, high; /* bounds, inclusive */
     double step;      /* grid from low; 0: every double in between (float only) */

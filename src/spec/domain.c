@@ -292,12 +292,32 @@ static int parse_fidelity(const struct dt_place *p, struct dt_param *d, struct j
     return 0;
 }
 
+/* Sizes of a worker that the nodes suggest. */
+static bool may_be_natural(const char *name)
+{
+    return strcmp(name, "worker_gpus") == 0 || strcmp(name, "worker_cpus") == 0 ||
+           strcmp(name, "worker_mem") == 0;
+}
+
+static bool is_auto(const struct dt_param *d, struct json_object *o)
+{
+    return !d->hyper && !is_kind(d->name) && json_object_is_type(o, json_type_string) &&
+           strcmp(json_object_get_string(o), "auto") == 0;
+}
+
 static int parse_domain(const struct dt_place *p, struct dt_param *d, struct json_object *o,
                         double *submitted, struct dt_error *e)
 {
     static const char *const keys[] = {"type",    "low",     "high", "step",    "log",
                                        "choices", "default", "when", "fidelity"};
     *submitted = NAN;
+    if (is_auto(d, o)) {
+        d->natural = true;
+        return may_be_natural(d->name)
+                   ? 0
+                   : dt_spec_fail(p, e,
+                                  "only worker_gpus, worker_cpus and worker_mem can be \"auto\"");
+    }
     if (json_object_is_type(o, json_type_array))
         return parse_choices(p, d, o, e);
     if (!json_object_is_type(o, json_type_object))
@@ -403,7 +423,7 @@ int dt_spec_parse_params(struct dt_spec *s, const struct dt_place *top, struct j
             if (s->params[i].fidelity)
                 return dt_spec_fail(&q, e, "%s is the fidelity already, and there can be one",
                                     s->params[i].name);
-        if (!hyper && check_dt_param(&q, d, e) < 0)
+        if (!hyper && !d->natural && check_dt_param(&q, d, e) < 0)
             return -1;
         if (!hyper && is_kind(key))
             d->place = dt_spec_place_path(&q);

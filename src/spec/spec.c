@@ -457,6 +457,33 @@ static int parse_monitor(struct dt_spec *s, const struct dt_place *top, struct j
     return 0;
 }
 
+/* {"bind": "auto" | "none", "topology": "/a/folder"} */
+static int parse_placement(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
+                           struct dt_error *e)
+{
+    static const char *const keys[] = {"bind", "topology"};
+    struct dt_place p = dt_spec_under(top, "placement"), q = dt_spec_under(&p, "bind"),
+                    r = dt_spec_under(&p, "topology");
+    char *bind = NULL;
+    if (!o)
+        return 0;
+    if (dt_spec_check_keys(&p, o, keys, COUNT(keys), e) < 0 ||
+        dt_spec_get_string(&p, o, "bind", &bind, e) < 0 ||
+        dt_spec_get_string(&p, o, "topology", &s->topology, e) < 0) {
+        free(bind);
+        return -1;
+    }
+    int rc = 0;
+    s->no_bind = bind && strcmp(bind, "none") == 0;
+    if (bind && !s->no_bind && strcmp(bind, "auto") != 0)
+        rc = dt_spec_fail(&q, e, "\"%s\" is not a way to bind tasks; auto or none", bind);
+    else if (s->topology && s->topology[0] != '/')
+        rc = dt_spec_fail(&r, e,
+                          "an absolute path is needed here: tasks look for it on their nodes");
+    free(bind);
+    return rc;
+}
+
 /* Where a section stands in its file; NULL where there is no file. Caller frees. */
 static char *place_of(const struct dt_place *top, const char *key)
 {
@@ -497,10 +524,10 @@ static int check_fidelity(const struct dt_spec *s, const struct dt_place *top, s
 
 static int parse_all(struct dt_spec *s, const struct dt_place *top, struct dt_error *e)
 {
-    static const char *const keys[] = {"version",    "dt",        "hyperparameters", "constraints",
-                                       "candidates", "objective", "target",          "quality",
-                                       "search",     "metrics",   "layout",          "replay",
-                                       "history",    "monitor",   "reallocate",      "checkpoint"};
+    static const char *const keys[] = {
+        "version", "dt",      "hyperparameters", "constraints", "candidates", "objective",
+        "target",  "quality", "search",          "metrics",     "layout",     "replay",
+        "history", "monitor", "reallocate",      "checkpoint",  "placement"};
     struct json_object *json = s->json;
     struct dt_place q = dt_spec_under(top, "version");
     if (dt_spec_check_keys(top, json, keys, COUNT(keys), e) < 0)
@@ -521,6 +548,7 @@ static int parse_all(struct dt_spec *s, const struct dt_place *top, struct dt_er
         parse_replay(s, top, dt_json_get(json, "replay"), e) < 0 ||
         parse_history(s, top, dt_json_get(json, "history"), e) < 0 ||
         parse_monitor(s, top, dt_json_get(json, "monitor"), e) < 0 ||
+        parse_placement(s, top, dt_json_get(json, "placement"), e) < 0 ||
         dt_spec_parse_reallocate(s, top, dt_json_get(json, "reallocate"), e) < 0 ||
         dt_spec_parse_checkpoint(s, top, dt_json_get(json, "checkpoint"), e) < 0 ||
         check_fidelity(s, top, e) < 0)
@@ -595,6 +623,7 @@ void dt_spec_free(struct dt_spec *s)
     dt_strv_free(&s->pattern_names);
     dt_strv_free(&s->patterns);
     free(s->step);
+    free(s->topology);
     free(s->replay.objective);
     free(s->replay.duration);
     free(s->replay.nodes);

@@ -103,6 +103,9 @@ struct dt_spec {
     enum dt_monitor_source monitor_source;
     double monitor_period; /* seconds between samples of what running trials use; 0: none are taken */
 
+    bool no_bind;   /* tasks sit where Slurm puts them */
+    char *topology; /* a folder of nodes' topologies, an absolute path; NULL: each node is asked */
+
     bool no_history; /* it neither learns from earlier studies nor leaves a record for later ones */
     struct dt_strv history_from; /* the studies to learn from; empty: those of the same workload */
     char *history_key; /* stands for the program; NULL: the script does */

@@ -386,6 +386,8 @@ static struct dt_setup *new_setup(struct dt_submission *submission, const char *
     }
     if (!s->cluster && !(s->cluster = dt_slurm_cluster(s->submission, dt_spec_has_kinds(s->spec), e)))
         goto fail;
+    if (dt_natural_fill(s->spec, &s->job, s->cluster, e) < 0)
+        goto fail;
     if (s->cluster->nbinding && !external && !s->config && !dt_submission_get(submission, "here"))
         s->cluster->tuner_jobs = 1;
     if ((!s->config && check_asked(s, e) < 0) || make_space(s, e) < 0 || check_past(s, e) < 0 ||

@@ -156,6 +156,7 @@ void dt_scrubbed_environ(struct dt_strv *out)
         "DT_CHECKPOINT_DIR=",
         "DT_RESTARTS=",
         "DT_METRICS_FILE=",
+        "DT_CPU_LIST=",
         "DT_TUNE_",
     };
     for (char **p = environ; *p; p++) {

@@ -347,9 +347,11 @@ static void jobs_as_submitted_can_start_or_never(void **state)
 static void limits_come_in_slurms_order(void **state)
 {
     static const char text[] =
-        "{\"version\": 1, \"kinds\": [{\"cpus\": 64, \"mem\": 65536, \"partitions\": \"p\", \"nodes\": "
+        "{\"version\": 1, \"kinds\": [{\"cpus\": 64, \"mem\": 65536, \"partitions\": \"p,q,r\", \"nodes\": "
         "[{\"state\": \"idle\", \"names\": \"n1\", \"usable\": true}]}],"
-        " \"partitions\": [{\"name\": \"p\", \"state\": \"up\", \"preset\": true}], \"limits\": ["
+        " \"partitions\": [{\"name\": \"p\", \"state\": \"up\", \"preset\": true},"
+        " {\"name\": \"q\", \"state\": \"up\", \"allow_accounts\": \"b,c\", \"deny_qos\": \"wide\"},"
+        " {\"name\": \"r\", \"state\": \"up\", \"allow_accounts\": \"a\", \"deny_qos\": \"wide\"}], \"limits\": ["
         "  {\"who\": \"u\", \"user\": \"u\", \"account\": \"a\", \"preset\": true, \"per_job\": {\"cpu\": 8, \"node\": 1},"
         "   \"jobs\": 5},"
         "  {\"who\": \"a\", \"account\": \"a\", \"parent\": \"root\", \"per_job\": {\"cpu\": 4}, \"jobs\": 0,"
@@ -367,6 +369,10 @@ static void limits_come_in_slurms_order(void **state)
         {{"ntasks=32", "qos=wide", "mem=100"}, NULL},
         {{"ntasks=33", "qos=wide", "mem=100"}, "limits: more CPUs than a job"},
         {{"ntasks=8", "mem=1001", "qos=wide"}, "limits: more memory than your jobs"},
+        {{"mem=100", "partition=q"}, "partition: it is not open to the job's account"},
+        {{"mem=100", "partition=q,p"}, NULL},
+        {{"mem=100", "partition=r"}, NULL},
+        {{"mem=100", "partition=r", "qos=wide"}, "partition: it is not open to the job's QOS"},
     };
     struct dt_error e = DT_ERROR_INIT;
     struct dt_system *s = system_of(text, &e);

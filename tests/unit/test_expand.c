@@ -1075,9 +1075,99 @@ static void kinds_take_the_place_of_the_options(void **state)
     }
 }
 
+/* ---- natural sizes ---- */
+
+/* "worker_cpus=1,2,4 worker_mem=..." of the parameters under "dt", as the document has them afterwards; or the error. */
+static char *natural(const char *dt, const char *cluster, size_t gpus)
+{
+    const char *src = getenv("srcdir");
+    struct dt_error e = DT_ERROR_INIT;
+    char *folder = realpath(src ? src : ".", NULL);
+    char *text = dt_xasprintf("{\"dt\": {%s}, \"placement\": {\"topology\": \"%s/tests/data/hwloc\"}}", dt, folder);
+    struct dt_spec *spec = spec_of(text);
+    struct dt_cluster *c = cluster_of(cluster);
+    struct dt_job job = {.tasks = 1, .cpus = 1, .gpus = gpus};
+    struct dt_strv words = DT_STRV_INIT;
+    if (dt_natural_fill(spec, &job, c, &e) < 0)
+        dt_strv_add(&words, e.text);
+    struct dt_spec *again = e.text ? NULL : dt_spec_parse(spec->json, NULL, "again", &e);
+    for (size_t i = 0; again && i < again->nparams; i++) {
+        const struct dt_param *p = &spec->params[i], *q = &again->params[i];
+        struct dt_buf b = DT_BUF_INIT;
+        assert_int_equal(q->nvalues, p->nvalues);
+        for (size_t k = 0; k < p->nvalues; k++) {
+            assert_true(p->values[k] == q->values[k]);
+            dt_buf_addf(&b, "%s%g", k ? "," : "", q->values[k]);
+        }
+        dt_strv_addf(&words, "%s=%s", q->name, b.s);
+        dt_buf_free(&b);
+    }
+    char *result = dt_strv_join(&words, " ");
+    dt_strv_free(&words);
+    dt_error_clear(&e);
+    dt_spec_free(again);
+    dt_spec_free(spec);
+    dt_cluster_free(c);
+    free(folder);
+    free(text);
+    return result;
+}
+
+static void natural_sizes(void **state)
+{
+    static const struct {
+        const char *dt, *cluster;
+        size_t gpus;
+        const char *want;
+    } cases[] = {
+        /* as Slurm describes them: halves by packages, and less */
+        {"\"worker_cpus\": \"auto\", \"worker_mem\": \"auto\"",
+         "{\"nodes\": [{\"count\": 4, \"cpus\": 64, \"threads\": 2, \"sockets\": 2, \"cores\": 16, \"mem\": 64000}]}", 0,
+         "worker_cpus=8,16,32,64 worker_mem=8000,16000,32000,64000"},
+        {"\"worker_cpus\": \"auto\", \"worker_gpus\": \"auto\"",
+         "{\"nodes\": [{\"count\": 4, \"cpus\": 40, \"gpus\": 3, \"mem\": 64000}]}", 0,
+         "worker_cpus=3,6,13,40 worker_gpus=1,3"},
+        /* the job's own number of GPUs, and none of a node's GPUs */
+        {"\"worker_cpus\": \"auto\"", "{\"nodes\": [{\"count\": 4, \"cpus\": 40, \"gpus\": 4, \"mem\": 64000}]}", 2,
+         "worker_cpus=5,10,20"},
+        {"\"worker_cpus\": \"auto\"", "{\"nodes\": [{\"count\": 4, \"cpus\": 40, \"gpus\": 4, \"mem\": 64000}]}", 0,
+         "worker_cpus=10,20,40"},
+        /* topologies with the same CPUs and GPUs: pairs of GPUs; a GPU alone and three, so one at a time */
+        {"\"worker_gpus\": \"auto\", \"worker_cpus\": \"auto\", \"worker_mem\": \"auto\"",
+         "{\"nodes\": [{\"count\": 2, \"cpus\": 16, \"gpus\": 4, \"mem\": 130659}]}", 0,
+         "worker_gpus=1,2 worker_cpus=1,2,4,8 worker_mem=8159,16319,32639,65279"},
+        {"\"worker_gpus\": \"auto\", \"worker_cpus\": \"auto\"",
+         "{\"nodes\": [{\"count\": 2, \"cpus\": 32, \"gpus\": 4, \"mem\": 64000}]}", 0,
+         "worker_gpus=1 worker_cpus=1,2,4"},
+        /* four NUMA nodes in two packages, and only half of the memory for jobs */
+        {"\"worker_cpus\": \"auto\", \"worker_mem\": \"auto\"",
+         "{\"nodes\": [{\"count\": 2, \"cpus\": 28, \"mem\": 32634}]}", 0,
+         "worker_cpus=1,3,7,14,28 worker_mem=2039,4079,8158,16317,32634"},
+        {"\"worker_gpus\": \"auto\"", "{\"nodes\": [{\"count\": 2, \"cpus\": 30, \"mem\": 32634}]}", 0,
+         "dt.worker_gpus: \"auto\" finds none on these nodes; leave it out"},
+    };
+    (void)state;
+    setenv("XDG_CACHE_HOME", "/nowhere", 1);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char *text = natural(cases[i].dt, cases[i].cluster, cases[i].gpus);
+        assert_string_equal(text, cases[i].want);
+        free(text);
+    }
+    /* without a cluster there is nothing to go by */
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_spec *spec = spec_of("{\"dt\": {\"worker_cpus\": \"auto\"}}");
+    struct dt_job job = {.tasks = 1, .cpus = 1};
+    assert_int_equal(dt_natural_fill(spec, &job, NULL, &e), -1);
+    assert_string_equal(
+        e.text, "dt.worker_cpus: \"auto\" needs to know the nodes: give --cluster=FILE, or values");
+    dt_error_clear(&e);
+    dt_spec_free(spec);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(natural_sizes),
         cmocka_unit_test(a_job_is_read_in_numbers),
         cmocka_unit_test(a_job_has_a_name_and_a_time),
         cmocka_unit_test(a_job_that_makes_no_sense_is_refused),

@@ -272,6 +272,265 @@ static void test_masks(void **state)
     assert_int_equal(dt_masks_union("", &set, sizeof(set)), 0);
 }
 
+/* The GPU options of a role's srun, between the memory and what always follows. Caller frees. */
+static char *gpu_options(char *const *env, size_t role)
+{
+    char *all = step(env, role, NULL), *from = strstr(all, "|--gpus"),
+         *gres = strstr(all, "|--gres"), *end = strstr(all, "|--kill");
+    from = from ? from : gres;
+    char *text = from ? dt_xstrndup(from + 1, (size_t)(end - from - 1)) : dt_xstrdup("");
+    free(all);
+    return text;
+}
+
+/* Where tasks choose their GPUs themselves they must see all of the step; a user who does so, and
+ * Slurm where the nodes' parts are not the same, choose for them. */
+static void test_step_gpus(void **state)
+{
+#define JOB "SLURM_JOB_ID=5", "SLURM_JOB_NODELIST=h[1-2]", "SLURM_JOB_CPUS_PER_NODE=8(x2)", NULL
+#define PLAN(layout, more, roles)                                                                  \
+    "DT_PLAN={\"layout\":\"" layout "\",\"dir\":\"/d\",\"gpus\":true" more ",\"roles\":[" roles "]}"
+#define OWN ",\"gpu_bind\":\"task\""
+#define OFF ",\"bind\":\"none\""
+    static const struct {
+        char *env[5];
+        const char *options, *sees; /* of the last role */
+    } cases[] = {
+        {{PLAN("packed", OWN, ROLE("worker", 2, 1, 2)), JOB}, "", "own"},
+        {{PLAN("packed", "", ROLE("worker", 2, 1, 2)), JOB}, "", "all"},
+        {{PLAN("packed", OWN OFF, ROLE("worker", 2, 1, 2)), JOB}, "--gpus-per-task=2", "given"},
+        {{PLAN("packed", OFF, ROLE("worker", 2, 1, 2)), JOB}, "", "all"},
+        {{PLAN("packed", OWN, ROLE("ps", 2, 1, 1) "," ROLE("worker", 4, 1, 2)), JOB},
+         "--gres=gpu:4",
+         "own"},
+        {{PLAN("packed", OWN, ROLE("ps", 2, 1, 1) "," ROLE("worker", 3, 1, 2)), JOB},
+         "--gpus-per-task=2",
+         "given"},
+        {{PLAN("packed", "", ROLE("ps", 2, 1, 1) "," ROLE("worker", 3, 1, 2)), JOB},
+         "--gpus=6",
+         "given"},
+        {{PLAN("packed", OWN, ROLE("worker", 2, 1, 2) "," ROLE("ps", 2, 1, 0)), JOB},
+         "--gpus=0",
+         "given"},
+        {{PLAN("steps", OWN, SHARE("worker", 2, 1, 1, "\"on\":{\"h2\":2}")), JOB},
+         "--gres=gpu:2",
+         "own"},
+        {{PLAN("steps", "", SHARE("worker", 2, 1, 1, "\"on\":{\"h1\":1,\"h2\":1}")), JOB},
+         "--gres=gpu:1",
+         "all"},
+        {{PLAN("steps", OWN, SHARE("worker", 3, 1, 1, "\"on\":{\"h1\":1,\"h2\":2}")), JOB},
+         "--gpus-per-task=1",
+         "given"},
+        {{PLAN("steps", OFF, SHARE("worker", 2, 1, 1, "\"on\":{\"h2\":2}")), JOB},
+         "--gpus-per-task=1|--gpu-bind=none",
+         "given"},
+        {{PLAN("steps", "", SHARE("ps", 1, 1, 0, "\"on\":{\"h2\":1}")), JOB}, "--gpus=0", "given"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dt_launch_plan *p = dt_launch_plan_read(cases[i].env, NULL);
+        assert_non_null(p);
+        char *options = gpu_options(cases[i].env, p->n_roles - 1);
+        assert_string_equal(options, cases[i].options);
+        assert_string_equal(dt_step_gpus(p, p->n_roles - 1), cases[i].sees);
+        struct json_object *o = dt_launch_describe(p, 1), *roles = dt_json_get(o, "roles");
+        struct json_object *last = json_object_array_get_idx(roles, p->n_roles - 1);
+        assert_int_equal(dt_json_get(o, "bind") != NULL, p->bind);
+        assert_string_equal(dt_json_str(last, "sees", "none"), p->bind ? cases[i].sees : "none");
+        assert_int_equal(dt_json_int(last, "cpus", 0), p->bind ? 1 : 0);
+        json_object_put(o);
+        free(options);
+        dt_launch_plan_free(p);
+    }
+}
+
+/* ---- binding ---- */
+
+static void test_bind_is_given(void **state)
+{
+    char *plain[] = {"SLURM_JOB_ID=5", NULL}, *hint[] = {"SLURM_HINT=nomultithread", NULL};
+    struct dt_strv options = DT_STRV_INIT;
+    (void)state;
+    dt_strv_add(&options, "--mpi=pmi2");
+    assert_false(dt_bind_is_given(&options, plain));
+    assert_true(dt_bind_is_given(&options, hint));
+    dt_strv_add(&options, "--cpu-bind=cores");
+    assert_true(dt_bind_is_given(&options, plain));
+    dt_strv_free(&options);
+}
+
+/* What the step may have: the masks of all its tasks, or what a cgroup leaves; nothing where that
+ * is every CPU. */
+static void test_bind_allowed(void **state)
+{
+    static const struct {
+        char *type, *list;
+        const char *affinity, *want;
+    } cases[] = {
+        {"SLURM_CPU_BIND_TYPE=mask_cpu:", "SLURM_CPU_BIND_LIST=0x3,0x30", "0-1", "0-1,4-5"},
+        {"SLURM_CPU_BIND_TYPE=mask_cpu:", "SLURM_CPU_BIND_LIST=0xff", "0-7", "0-7"},
+        {"SLURM_CPU_BIND_TYPE=mask_cpu:", "SLURM_CPU_BIND_LIST=0x10000000000000000", "64", "64"},
+        {"SLURM_CPU_BIND_TYPE=rank", "A=", "0", "none"},
+        {"SLURM_CPU_BIND_TYPE=none", "SLURM_CPU_BIND_LIST=", "0-3", "0-3"},
+        {"A=", "B=", "2-5", "2-5"},
+        {"A=", "B=", "0-7", "none"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *env[] = {cases[i].type, cases[i].list, NULL};
+        hwloc_bitmap_t affinity = hwloc_bitmap_alloc();
+        hwloc_bitmap_list_sscanf(affinity, cases[i].affinity);
+        hwloc_bitmap_t allowed = dt_bind_allowed(env, affinity, 8);
+        char *text = allowed ? dt_pus_list(allowed) : dt_xstrdup("none");
+        assert_string_equal(text, cases[i].want);
+        free(text);
+        hwloc_bitmap_free(allowed);
+        hwloc_bitmap_free(affinity);
+    }
+}
+
+/* "CPUs/positions of GPUs" of every task of the step on a node of two pairs of GPUs, 0-1 and 2-3,
+ * next to the CPUs below and from 80; or the error. */
+static char *binding(struct dt_bind_step s, const char *allowed)
+{
+    const char *src = getenv("srcdir");
+    char *path = dt_xasprintf("%s/tests/data/hwloc/power8gpudistances.xml", src ? src : ".");
+    struct dt_topology *t = dt_topology_read(path, NULL);
+    struct dt_strv words = DT_STRV_INIT;
+    struct dt_error e = DT_ERROR_INIT;
+    if (allowed) {
+        s.allowed = hwloc_bitmap_alloc();
+        hwloc_bitmap_list_sscanf(s.allowed, allowed);
+    }
+    for (s.local = 0; s.local < s.tasks; s.local++) {
+        struct dt_binding b;
+        struct dt_buf text = DT_BUF_INIT;
+        int rc = dt_bind_plan(t, &s, &b, &e);
+        char *pus = b.pus ? dt_pus_list(b.pus) : dt_xstrdup(rc < 0 ? "?" : "");
+        dt_buf_addf(&text, "%s/", pus);
+        for (size_t i = 0; i < b.gpus; i++)
+            dt_buf_addf(&text, "%s%zu", i ? "," : "", b.gpu[i]);
+        dt_strv_take(&words, dt_buf_take(&text));
+        free(pus);
+        dt_binding_free(&b);
+    }
+    if (e.text)
+        dt_strv_add(&words, e.text);
+    char *text = dt_strv_join(&words, " ");
+    dt_strv_free(&words);
+    dt_error_clear(&e);
+    hwloc_bitmap_free(s.allowed);
+    dt_topology_free(t);
+    free(path);
+    return text;
+}
+
+static void test_bind_plan(void **state)
+{
+    static const struct {
+        struct dt_bind_step step;
+        const char *allowed, *want;
+    } cases[] = {
+        {{.role = "worker",
+          .cpus = 4,
+          .gpus = 1,
+          .own_gpus = true,
+          .tasks = 2,
+          .visible = "0,3",
+          .step_gpus = "0,3"},
+         "0-1,8-9,80-81,88-89",
+         "0-1,8-9/0 80-81,88-89/1"},
+        /* a device cgroup: tasks count from 0, and have the node's GPUs 2 and 1 */
+        {{.role = "worker",
+          .cpus = 2,
+          .gpus = 1,
+          .own_gpus = true,
+          .tasks = 2,
+          .visible = "0,1",
+          .step_gpus = "1,2"},
+         "0-1,80-81",
+         "0-1/0 80-81/1"},
+        /* pairs that belong together */
+        {{.role = "worker",
+          .cpus = 2,
+          .gpus = 2,
+          .own_gpus = true,
+          .tasks = 2,
+          .visible = "0,2,1,3",
+          .step_gpus = "0,2,1,3"},
+         "0-1,80-81",
+         "0-1/0,2 80-81/1,3"},
+        /* not confined: no CPUs, but GPUs */
+        {{.role = "worker",
+          .cpus = 2,
+          .gpus = 2,
+          .own_gpus = true,
+          .tasks = 1,
+          .visible = "1,2,3",
+          .step_gpus = "1,2,3"},
+         NULL,
+         "/1,2"},
+        /* all of them see all, and each uses those of its local rank */
+        {{.role = "worker", .cpus = 2, .gpus = 1, .tasks = 2, .visible = "2,0", .step_gpus = "2,0"},
+         "0-1,80-81",
+         "80-81/ 0-1/"},
+        /* more tasks than GPUs, which they share */
+        {{.role = "worker", .cpus = 2, .gpus = 1, .tasks = 3, .visible = "2", .step_gpus = "2"},
+         "0-1,80-81,88-89",
+         "80-81/ 88-89/ 0-1/"},
+        /* names that are no numbers: in order, and CPUs anywhere */
+        {{.role = "worker",
+          .cpus = 2,
+          .gpus = 1,
+          .own_gpus = true,
+          .tasks = 2,
+          .visible = "MIG-a,MIG-b"},
+         "0-1,80-81",
+         "0-1/0 80-81/1"},
+        {{.role = "worker",
+          .cpus = 2,
+          .gpus = 1,
+          .own_gpus = true,
+          .tasks = 2,
+          .visible = "8,9",
+          .step_gpus = "8,9"},
+         "0-1,80-81",
+         "0-1/0 80-81/1"},
+        /* fewer than Slurm should have given: as they are */
+        {{.role = "worker",
+          .cpus = 2,
+          .gpus = 2,
+          .own_gpus = true,
+          .tasks = 2,
+          .visible = "0,1,2",
+          .step_gpus = "0,1,2"},
+         "0-1,80-81",
+         "0-1/ 80-81/"},
+        /* no device files: Slurm does not say which */
+        {{.role = "worker", .cpus = 2, .gpus = 1, .own_gpus = true, .tasks = 2},
+         "0-1,80-81",
+         "0-1/ 80-81/"},
+        {{.role = "ps", .server = true, .cpus = 1, .tasks = 2}, "0-1,80-81", "0-1/ 80-81/"},
+        /* two threads of a core for two tasks */
+        {{.role = "worker", .cpus = 1, .tasks = 2}, "80-81", "80/ 81/"},
+        {{.role = "worker",
+          .cpus = 4,
+          .gpus = 1,
+          .own_gpus = true,
+          .tasks = 1,
+          .visible = "1,0",
+          .step_gpus = "1,0"},
+         "0-1",
+         "?/1 worker, task 1 of 1 on the node, needs 4 CPUs, and 2 are free of 2"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *text = binding(cases[i].step, cases[i].allowed);
+        assert_string_equal(text, cases[i].want);
+        free(text);
+    }
+}
+
 static void test_step_environ(void **state)
 {
     char *env[] = {"SLURM_NTASKS=4",
@@ -526,6 +785,10 @@ int main(void)
         cmocka_unit_test(test_outside_a_trial),
         cmocka_unit_test(test_step_argv),
         cmocka_unit_test(test_share),
+        cmocka_unit_test(test_step_gpus),
+        cmocka_unit_test(test_bind_is_given),
+        cmocka_unit_test(test_bind_allowed),
+        cmocka_unit_test(test_bind_plan),
         cmocka_unit_test(test_step_environ),
         cmocka_unit_test(test_task_env),
         cmocka_unit_test(test_hydra_in_a_share),

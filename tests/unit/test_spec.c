@@ -254,7 +254,7 @@ static const struct {
     {"{\"zzzzzzzz\": {}}",
      "S.json:1: zzzzzzzz: unknown key; known are: version, dt, hyperparameters, constraints, "
      "candidates, objective, target, quality, search, metrics, layout, replay, history, "
-     "monitor, reallocate, checkpoint"},
+     "monitor, reallocate, checkpoint, placement"},
     {"{\"dt\": []}", "S.json:1: dt: an object is needed here, this is an array"},
     {"{\"dt\": {\n\"worker\": 1}}", "S.json:2: dt.worker: unknown key; did you mean \"workers\"?"},
     {"{\"dt\": {\n\"lr\": 1}}",
@@ -433,6 +433,14 @@ static const struct {
      "S.json:2: checkpoint.signal: \"KILL\" is not a signal for this; there are USR1, USR2, TERM, INT and HUP"},
     {"{\"dt\": {\"workers\": 2},\n\"checkpoint\": {\"exit_code\": 256}}",
      "S.json:2: checkpoint.exit_code: a program's exit code is at most 255"},
+    {"{\"dt\": {\n\"ps_cpus\": \"auto\"}}",
+     "S.json:2: dt.ps_cpus: only worker_gpus, worker_cpus and worker_mem can be \"auto\""},
+    {"{\"dt\": {\"workers\": 2},\n\"placement\": {\"bind\": \"all\"}}",
+     "S.json:2: placement.bind: \"all\" is not a way to bind tasks; auto or none"},
+    {"{\"dt\": {\"workers\": 2},\n\"placement\": {\"bnd\": \"none\"}}",
+     "S.json:2: placement.bnd: unknown key; did you mean \"bind\"?"},
+    {"{\"dt\": {\"workers\": 2},\n\"placement\": {\"topology\": \"here\"}}",
+     "S.json:2: placement.topology: an absolute path is needed here: tasks look for it on their nodes"},
     {"{\"dt\": {\"workers\": 2},\n\"checkpoint\": {\"grace_s\": 0}}",
      "S.json:2: checkpoint: \"grace_s\" must be above 0"},
     {SEARCH("\"early_stop\": \"ash\""),

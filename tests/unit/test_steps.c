@@ -315,7 +315,9 @@ static void a_trials_script_says_where_it_is(void **state)
     assert_int_equal(dt_space_index(space, "layout"), -1);
     dt_shape_make_steps(space, x, &job, &shape);
     assert_true(dt_shape_place(&shape, &books, &where));
-    struct dt_trial_script t = {.script = "srun train\n",
+    struct dt_submission submission = {0};
+    struct dt_trial_script t = {.submission = &submission,
+                                .script = "srun train\n",
                                 .job = &job,
                                 .space = space,
                                 .x = x,
