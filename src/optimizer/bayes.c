@@ -1,8 +1,13 @@
 /* Bayesian optimization: after a few space-filling configurations the one with the largest expected
  * improvement, where views of the objective (a constant or the law of speed as prior mean, and what
  * earlier studies have seen) are averaged by their evidence, times the probability that it runs at
- * all. With earlier studies it begins with the best of theirs. Nothing is kept between calls: the
- * context alone decides, bit for bit. */
+ * all. Nothing is kept between calls: the context alone decides, bit for bit.
+ *
+ * With earlier studies it begins with the best of theirs and, where that was the first trial, with
+ * the most promising by what they and it tell: mostly that is good enough. Both lie where the past
+ * was good and tell little of whether it is right here, so the third is the configuration farthest
+ * from both (maximin distance, Johnson, Moore and Ylvisaker 1990): where the past predicts even
+ * that, it is believed further on, else what was observed here soon outweighs it. */
 #include "optimizer/algorithms.h"
 #include "optimizer/belief.h"
 #include "optimizer/judge.h"
@@ -14,9 +19,8 @@
 #include <string.h>
 
 #define START 3         /* space-filling configurations */
-#define WARM_START 2    /* where there are earlier studies: the best of theirs, and one far away */
-#define START_DRAWS 20  /* of so many random ones the farthest from all others is taken ... */
-#define WARM_DRAWS 40   /* ... and that is one of few where there are earlier studies */
+#define WARM_TRIED 2    /* by the past, before one far away */
+#define START_DRAWS 20  /* of so many random ones the farthest from all others is taken */
 #define LEARN_FROM 2    /* finished ones that a model needs */
 #define SCREEN_KNOWN 64 /* where both are larger: a model of so many observations ... */
 #define SCREEN_POOL 500 /* ... picks so many points for the model of all */
@@ -42,16 +46,16 @@ static double *middle_of(const struct dt_kernel *k, const struct dt_points *p)
 
 /* The first lies in the middle, the next ones far from all others and where they are likely to run.
  * Of many axes no random point is near the middle of all, so the pool's first is looked at too:
- * where nothing is known the middle is least far from the best. */
+ * where nothing is known the middle is least far from the best. `whole`: no draws, but the farthest
+ * of the pool. */
 static size_t fill(const struct dt_context *ctx, const struct dt_observed *o,
-                   const struct dt_pool *pool, gsl_rng *rng)
+                   const struct dt_pool *pool, bool whole, gsl_rng *rng)
 {
     const struct dt_kernel *k = &o->encoding->kernel;
-    bool past = ctx->past && ctx->past->nstudies;
     size_t tried = o->known.n + o->pending.n + o->failed.n,
-           draws = tried >= START ? 5
-                   : past         ? WARM_DRAWS
-                                  : START_DRAWS,
+           draws = whole            ? pool->p.n
+                   : tried >= START ? 5
+                                    : START_DRAWS,
            chosen = 0;
     double *middle = middle_of(k, &pool->p), farthest = -INFINITY;
     double *log_chance = dt_xcalloc(pool->p.n, sizeof(double));
@@ -62,7 +66,7 @@ static size_t fill(const struct dt_context *ctx, const struct dt_observed *o,
     if (d)
         dt_doubts_score(d, &pool->p, log_chance);
     for (size_t t = 0; t < draws; t++) {
-        size_t j = tried == 0 && t == 0 ? 0 : gsl_rng_uniform_int(rng, pool->p.n);
+        size_t j = whole || (tried == 0 && t == 0) ? t : gsl_rng_uniform_int(rng, pool->p.n);
         const double *x = pool->p.x + j * k->columns;
         double far = fmin(nearest(k, &o->known, x),
                           fmin(nearest(k, &o->pending, x), nearest(k, &o->failed, x)));
@@ -123,8 +127,9 @@ struct scene {
     struct dt_observed *o;
     gsl_rng *rng;
     struct dt_pool *pool;
-    bool start; /* too little is known for a model */
-    bool past;  /* there are earlier studies to learn from */
+    bool start;         /* too little is known for a model */
+    bool far;           /* it is time to look far away from where the past was good */
+    const double *best; /* of the past; NULL: there is none to learn from */
 };
 
 static struct scene scene_open(const struct dt_context *ctx)
@@ -133,13 +138,14 @@ static struct scene scene_open(const struct dt_context *ctx)
                       .rng = dt_rng_new(dt_rng_stream(ctx))};
     const struct dt_observed *o = s.o = dt_observed_new(ctx, s.encoding);
     s.pool = dt_pool_new(ctx, o, s.rng);
-    s.past = ctx->past && dt_lessons_best(ctx, s.encoding, false);
-    size_t tried = o->known.n + o->pending.n;
-    if (s.past)
-        s.start = tried < WARM_START || o->known.n == 0;
+    s.best = ctx->past ? dt_lessons_best(ctx, s.encoding, false) : NULL;
+    s.far =
+        s.best && ctx->nobs == WARM_TRIED && dt_config_equal(ctx->obs[0].x, s.best, ctx->space->n);
+    if (s.best)
+        s.start = s.far || o->known.n == 0;
     else
-        s.start =
-            tried < START || o->known.n < LEARN_FROM || (o->nok < LEARN_FROM && !ctx->quality);
+        s.start = o->known.n + o->pending.n < START || o->known.n < LEARN_FROM ||
+                  (o->nok < LEARN_FROM && !ctx->quality);
     return s;
 }
 
@@ -173,7 +179,8 @@ static double search(const struct dt_context *ctx, struct scene *s, double *x)
 static void begin(const struct dt_context *ctx, const struct scene *s, double *x)
 {
     int f = dt_space_fidelity(ctx->space);
-    memcpy(x, s->pool->p.raw[fill(ctx, s->o, s->pool, s->rng)], ctx->space->n * sizeof(double));
+    memcpy(x, s->pool->p.raw[fill(ctx, s->o, s->pool, s->far, s->rng)],
+           ctx->space->n * sizeof(double));
     if (f < 0 || ctx->conclude)
         return;
     double *lower, full = x[f];
@@ -186,20 +193,15 @@ static void begin(const struct dt_context *ctx, const struct scene *s, double *x
     free(lower);
 }
 
-/* The best of the past, before anything else; beyond that nothing but a point far from it tells so
- * much; after that what else was good in the past, until something is known. NULL: none of these,
- * search or fill the space. */
+/* The best of the past, before anything else; what else was good there, until something is known.
+ * NULL: neither, search or fill the space. */
 static const double *of_the_past(const struct dt_context *ctx, const struct scene *s)
 {
-    const struct dt_observed *o = s->o;
-    if (!s->past || ctx->nobs > START)
+    if (!s->best || ctx->nobs > START)
         return NULL;
-    const double *best = dt_lessons_best(ctx, s->encoding, false);
-    if (!dt_context_tried(ctx, best))
-        return best;
-    return s->start && o->known.n + o->pending.n + o->failed.n >= WARM_START
-               ? dt_lessons_best(ctx, s->encoding, true)
-               : NULL;
+    if (!dt_context_tried(ctx, s->best))
+        return s->best;
+    return s->start && !s->far ? dt_lessons_best(ctx, s->encoding, true) : NULL;
 }
 
 static int suggest(void *cache, const struct dt_context *ctx, double *x, struct dt_error *e)

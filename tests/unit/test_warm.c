@@ -1,6 +1,7 @@
 /* Warm start: what earlier studies of the same space are worth, and that wrong ones do little harm.
  */
 #include "history/history.h"
+#include "model/encode.h"
 #include "optimizer/optimizer.h"
 
 #include <math.h>
@@ -276,6 +277,42 @@ static void the_best_of_the_last_study_comes_first(void **state)
     }
 }
 
+static double nearest(const struct study *s, const struct dt_encoding *e, const double *x)
+{
+    double at[2], to[2], least = INFINITY;
+    dt_encode(e, x, at);
+    for (size_t i = 0; i < s->n; i++) {
+        dt_encode(e, s->obs[i].x, to);
+        least = fmin(least, dt_distance2(&e->kernel, at, to));
+    }
+    return least;
+}
+
+/* After the best of the past and what it and the first trial promise; whatever the seed. */
+static void the_third_is_the_farthest_of_all(void **state)
+{
+    static objective *const two[] = {similar, akin};
+    struct dt_space *space = roles();
+    struct dt_encoding *e = dt_encoding_new(space);
+    struct dt_past *p = past_of(space, two, 2, 3);
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        struct study s = begin(space, p, seed, 3);
+        double farthest = 0;
+        for (size_t i = 0; i < 2; i++)
+            tell(&s, i, present(ask(&s)));
+        for (size_t i = 0; i < space->npoints; i++)
+            farthest = fmax(farthest, nearest(&s, e, space->points + i * space->n));
+        const double *third = ask(&s);
+        s.n--;
+        assert_true(nearest(&s, e, third) == farthest);
+        end(&s);
+    }
+    dt_past_free(p);
+    dt_encoding_free(e);
+    dt_space_free(space);
+}
+
 static void what_is_not_allowed_any_more_is_left_out(void **state)
 {
     static objective *const one[] = {similar};
@@ -451,6 +488,7 @@ int main(void)
         cmocka_unit_test(a_past_that_is_right_halves_the_trials),
         cmocka_unit_test(a_past_that_is_wrong_costs_little),
         cmocka_unit_test(the_best_of_the_last_study_comes_first),
+        cmocka_unit_test(the_third_is_the_farthest_of_all),
         cmocka_unit_test(what_is_not_allowed_any_more_is_left_out),
         cmocka_unit_test(the_context_alone_decides),
         cmocka_unit_test(direction_does_not_matter),
