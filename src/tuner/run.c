@@ -104,7 +104,8 @@ static int perform(struct run *run, const struct dt_action *a, struct dt_error *
     return 0;
 }
 
-/* A run that has its checkpoint but was not yet told to end. A SIGTERM may have been the question. */
+/* A run that has its checkpoint but was not yet told to end. A SIGTERM may have been the question.
+ */
 static bool ended_by_others(const struct run *run, const struct dt_trial *t)
 {
     return t && t->move.x && t->move.checkpointed && !t->cancelling &&
