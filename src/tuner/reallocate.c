@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENOUGH                                                                                     \
-    0.02 /* of the whole work: from then on a part's speed is taken for more than a glimpse */
+#define ENOUGH 0.02 /* of the whole work: from then on a part's speed is more than a glimpse */
 
 /* ---- how far a trial is, and how fast ---- */
 
