@@ -17,8 +17,9 @@ struct dt_backend_ops {
     int (*cancel)(void *b, const struct dt_trial *t, struct dt_error *e);
     /* Asks a run for a checkpoint, for t->move; once there is one, a CHECKPOINTED event may come by wait(). */
     int (*checkpoint)(void *b, const struct dt_study *s, const struct dt_trial *t, struct dt_error *e);
-    /* Ends the workers that the run has more than t->x says, and gives nodes that have no task left back to Slurm; an
-     * ALLOCATED event tells of them. Safe to repeat. NULL where runs are never made smaller in place. */
+    /* Ends the workers that the run has more than t->x says, and gives nodes that have no task left
+     * back to Slurm; an ALLOCATED event tells of them. Safe to repeat. NULL where runs are never
+     * made smaller in place. */
     int (*shed)(void *b, const struct dt_study *s, const struct dt_trial *t, struct dt_error *e);
     /* Waits for something to happen, at most until `until` (this backend's clock), and appends events. Returns early
      * when a signal arrives. */
@@ -27,8 +28,8 @@ struct dt_backend_ops {
     /* After a restart: finds the job of a run that may have been submitted without the journal knowing, also one that
      * has ended. 1 found (job set), 0 not. */
     int (*find)(void *b, const struct dt_trial *t, uint32_t *job, struct dt_error *e);
-    /* Gives nodes that nothing runs on back to Slurm: true where it did, then `ev` says which. Safe to repeat. NULL where
-     * there is nothing to give. */
+    /* Gives nodes that nothing runs on back to Slurm: true where it did, then `ev` says which. Safe
+     * to repeat. NULL where there is nothing to give. */
     bool (*give_back)(void *b, struct dt_event *ev);
     /* Last act: whatever of this study is still queued or running is cancelled, known to us or not. */
     int (*sweep)(void *b, struct dt_error *e);
@@ -117,16 +118,18 @@ struct dt_backend *dt_backend_steps(const struct dt_slurm_config *config, struct
 
 /* ---- replay: a measured table and a virtual clock that begins at 0 (replay.c) ----
  *
- * A run starts at once and lasts as long as its row says: the column replay.duration (one named *_ms is in milliseconds);
- * without it the objective, where that is a time to be minimized; else 1 s. Several rows of one configuration are
- * repeats, taken in turn. A status that is not among replay.ok (default "ok") is a failure, one that speaks of a
- * time-out is the time limit, with the row's value as the bound. A run is on as many nodes as the column replay.nodes
- * says, else on one for each task. A configuration without a row is not schedulable.
+ * A run starts at once and lasts as long as its row says: the column replay.duration (one named
+ * *_ms is in milliseconds); without it the objective, where that is a time to be minimized; else 1
+ * s. Several rows of one configuration are repeats, taken in turn. A status that is not among
+ * replay.ok (default "ok") is a failure, one that speaks of a time-out is the time limit, with the
+ * row's value as the bound. A run is on as many nodes as the column replay.nodes says, else on one
+ * for each task. A configuration without a row is not schedulable.
  *
- * With replay.usage and a rule in "reallocate" a run also tells how far it is, once a monitor's period, and how busy its
- * roles are, as its row says; asked for a checkpoint it has one at once, and goes on from there on the new
- * configuration's row. It does reallocate.work steps (1000) in its row's time; where a rate is the objective it does so
- * many a second. Every start of a run waits for replay.restart_s first. */
+ * With replay.usage and a rule in "reallocate" a run also tells how far it is, once a monitor's
+ * period, and how busy its roles are, as its row says; asked for a checkpoint it has one at once,
+ * and goes on from there on the new configuration's row. It does reallocate.work steps (1000) in
+ * its row's time; where a rate is the objective it does so many a second. Every start of a run
+ * waits for replay.restart_s first. */
 
 /* `noise` is the standard deviation of log(objective), 0.02 for 2 %; `failures` the chance that a run fails which the table
  * has as good; the random numbers come from spec->seed. `spec` and `space` must outlive the backend. */

@@ -304,7 +304,8 @@ int dt_replay_adopt(struct dt_spec *spec, struct dt_error *e)
         return dt_fail(e, "search.early_stop: pbt cannot be simulated: a table has no course of a run "
                           "that goes on from another's checkpoint; use asha, hyperband or median");
     if (dt_replay_moves(spec) && spec->replay.step)
-        return dt_fail(e, "replay.step: a row is a whole run where trials are re-allocated (replay.usage)");
+        return dt_fail(
+            e, "replay.step: a row is a whole run where trials are re-allocated (replay.usage)");
     if (dt_replay_moves(spec) && is_rate(spec) && !(spec->reallocate.work > 0))
         return dt_fail(e, "reallocate.work is missing: how much of what %s counts is a whole run",
                        column);
@@ -439,7 +440,7 @@ static const struct row bad_luck = {
 /* ---- runs that may go on elsewhere ---- */
 
 #define WORK 1000.0 /* steps of a whole run, where SPEC does not say */
-#define SINGLE 16   /* samples that are told one by one; then, as of a steady run, ever more at once */
+#define SINGLE 16   /* samples that are told one by one; then ever more at once */
 
 static struct way *way_of(struct replay *r, int trial)
 {

@@ -37,9 +37,9 @@ struct watch {
     double cancel_due; /* when its end is to be asked for again; 0 */
     double ask_due;    /* when it is to be asked for a checkpoint, as it was not heard yet; 0 */
     struct dt_checkpoint_watch checkpoint;
-    bool shedding;   /* surplus workers were told to end, and have not all done so */
-    bool shed;       /* it may have fewer nodes than at first */
-    double shed_due; /* when they are to be told again */
+    bool shedding;     /* surplus workers were told to end, and have not all done so */
+    bool shed;         /* it may have fewer nodes than at first */
+    double shed_due;   /* when they are to be told again */
     double over_since; /* when Slurm first said it was over, or the record appeared; 0 */
 };
 
@@ -520,7 +520,7 @@ static void destroy(void *arg)
     free(b);
 }
 
-static const struct dt_backend_ops ops = {"slurm", now, submit, cancel, checkpoint, shed,
+static const struct dt_backend_ops ops = {"slurm",  now,  submit, cancel, checkpoint, shed,
                                           wait_for, find, NULL,   sweep,  destroy};
 
 struct dt_backend *dt_backend_slurm(const struct dt_slurm_config *config)

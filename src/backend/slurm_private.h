@@ -28,8 +28,8 @@ void dt_slurm_jobs_free(struct dt_slurm_jobs *jobs);
 const struct dt_slurm_job *dt_slurm_jobs_find(const struct dt_slurm_jobs *jobs, uint32_t id);
 /* Gives all nodes of a running job back to Slurm but those named; what runs on the others ends. */
 int dt_slurm_keep_nodes(uint32_t id, const struct dt_strv *names, struct dt_error *e);
-/* The job ids of a heterogeneous job's components, its leader's first; caller frees. NULL where slurmctld does not answer or
- * knows no such job. */
+/* The job ids of a heterogeneous job's components, its leader's first; caller frees. NULL where
+ * slurmctld does not answer or knows no such job. */
 uint32_t *dt_slurm_components(uint32_t leader, size_t *n);
 /* Like scancel. A job that is already gone is no error. */
 int dt_slurm_cancel(uint32_t job, struct dt_error *e);
@@ -46,10 +46,10 @@ void dt_slurm_limits(struct dt_system *s, unsigned enforce);
 
 struct dt_slurm_steps {
     struct dt_strv ids, names; /* "123.4", "train.dt-122-7-1.worker" */
-    size_t *cpus; /* of each, of all its tasks; owned */
+    size_t *cpus;              /* of each, of all its tasks; owned */
 };
-/* Adds those that run in the job and have `mark` in their name to *steps, which is {0} or has others. -1 where slurmctld
- * does not answer. */
+/* Adds those that run in the job and have `mark` in their name to *steps, which is {0} or has
+ * others. -1 where slurmctld does not answer. */
 int dt_slurm_steps_load(uint32_t job, const char *mark, struct dt_slurm_steps *steps, struct dt_error *e);
 void dt_slurm_steps_free(struct dt_slurm_steps *steps);
 /* A signal to each, by scancel; -1 where that did not work. */
@@ -67,8 +67,8 @@ struct dt_step_source {
 };
 struct dt_step_watch;
 struct dt_step_watch *dt_step_watch_new(const struct dt_step_source *source);
-/* Asks Slurm, where the last time is `period` seconds ago, or 30 s where that is more, and gives what it says. Waits for
- * the answer, 10 s at most. */
+/* Asks Slurm, where the last time is `period` seconds ago, or 30 s where that is more, and gives
+ * what it says. Waits for the answer, 10 s at most. */
 void dt_step_watch_look(struct dt_step_watch *w, double period, struct dt_gather *g);
 void dt_step_watch_free(struct dt_step_watch *w);
 
@@ -110,7 +110,8 @@ uint32_t dt_records_job(const char *dir);
 int dt_shed_order(const char *dir, int run, size_t workers, struct dt_error *e);
 /* Whether all others have ended. */
 bool dt_shed_done(const char *dir, int run, size_t workers);
-/* Gives the nodes that no task is left on back to Slurm. 1: done, 0: there are none, or nobody knows. */
+/* Gives the nodes that no task is left on back to Slurm. 1: done, 0: there are none, or nobody
+ * knows. */
 int dt_shed_nodes(const char *dir, uint32_t job, size_t workers, struct dt_error *e);
 
 /* ---- handover.c: the checkpoint of the trial that another goes on from ---- */
@@ -154,8 +155,9 @@ void dt_feed_free(struct dt_feed *f);
  * A folder with a file of JSON lines for each node; see monitor.h. A look costs a bounded time, however much is there. */
 
 struct dt_usage_feed;
-/* Goes on after what the trial's journaled usage tells. `period`: of the samples, in seconds. `steps` (taken over; or
- * NULL) is looked at besides: always, or with `spare` once there should have been samples for long and are none. */
+/* Goes on after what the trial's journaled usage tells. `period`: of the samples, in seconds.
+ * `steps` (taken over; or NULL) is looked at besides: always, or with `spare` once there should
+ * have been samples for long and are none. */
 struct dt_usage_feed *dt_usage_feed_new(const char *dir, double period, const struct dt_trial *t,
                                         struct dt_step_watch *steps, bool spare);
 /* Appends USAGE events for what was added since, looking twice a period. `to_end`: the run has ended, and all counts that

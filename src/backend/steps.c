@@ -567,8 +567,8 @@ static void destroy(void *arg)
     free(b);
 }
 
-static const struct dt_backend_ops ops = {"steps", now, submit, cancel, checkpoint, NULL,
-                                          wait_for, find, give_back, sweep, destroy};
+static const struct dt_backend_ops ops = {"steps",  now,  submit,    cancel, checkpoint, NULL,
+                                          wait_for, find, give_back, sweep,  destroy};
 
 struct dt_backend *dt_backend_steps(const struct dt_slurm_config *config, struct dt_allocation *a)
 {

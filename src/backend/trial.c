@@ -160,9 +160,8 @@ static struct dt_step_watch *watch_steps(const struct dt_slurm_config *c, const 
     source.servers = shape.roles[DT_ROLE_PS].count > 0;
     for (int r = 0; r < DT_ROLES; r++) {
         uint64_t mib = dt_role_mem(&shape, c->job, r);
-        source.limits[r] = (struct dt_task_limits){
-            .cpus = (double)shape.roles[r].cpus,
-            .mem = mib ? (double)mib * 1024 * 1024 : NAN};
+        source.limits[r] = (struct dt_task_limits){.cpus = (double)shape.roles[r].cpus,
+                                                   .mem = mib ? (double)mib * 1024 * 1024 : NAN};
     }
     struct dt_step_watch *w = dt_step_watch_new(&source);
     free(name);

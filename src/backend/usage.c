@@ -10,7 +10,7 @@
 
 #define FILES_MAX 4096         /* nodes of a run; further ones are passed over */
 #define BACKLOG (1024 * 1024)  /* of a file; before that it is passed over */
-#define SILENT 10.0 /* seconds, or three periods if that is more, after which samples do not come any more */
+#define SILENT 10.0 /* seconds, or three periods, after which samples are not expected any more */
 #define LOOK (4 * 1024 * 1024) /* of all files in one look, but in the last */
 
 /* The samples of one node. */

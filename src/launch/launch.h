@@ -157,7 +157,7 @@ struct dt_shim {
     bool keep_going;        /* -K0: a failing task does not end the others */
     bool to_file;           /* --output or --error is given */
     const char *nodelist;   /* --nodelist, borrowed from argv; NULL */
-    bool hydra;             /* PROGRAM is what MPICH's mpiexec, or one made from it, has on every node */
+    bool hydra; /* PROGRAM is what MPICH's mpiexec, or one made from it, has on every node */
 };
 
 /* Reads srun's options up to PROGRAM. `counts` are numbers of tasks that mean "all of the trial".
@@ -174,8 +174,8 @@ int dt_shim_main(int argc, char **argv, bool as_srun);
 void dt_step_argv(const struct dt_launch_plan *p, size_t role, const char *srun,
                   const struct dt_shim *s, const char *self, const char *launch,
                   char *const *program, struct dt_strv *out);
-/* Layout steps: the srun command by which PROGRAM, mpiexec's process on each node, gets the trial's share there: a step of so
- * many tasks of the workers, see hydra.c. */
+/* Layout steps: the srun command by which PROGRAM, mpiexec's process on each node, gets the trial's
+ * share there: a step of so many tasks of the workers, see hydra.c. */
 void dt_hydra_argv(const struct dt_launch_plan *p, int tasks, const char *srun,
                    const struct dt_shim *s, const char *self, char *const *program,
                    struct dt_strv *out);
@@ -199,7 +199,8 @@ int dt_failure_code(struct json_object *failure);
 
 /* ---- hydra.c ---- */
 
-/* The CPUs in masks as Slurm writes them, "0x3,0xc"; how many there are. `size`: of the set in bytes. */
+/* The CPUs in masks as Slurm writes them, "0x3,0xc"; how many there are. `size`: of the set in
+ * bytes. */
 int dt_masks_union(const char *masks, cpu_set_t *set, size_t size);
 /* dt-launch --hydra PROGRAM...: a task of the step of dt_hydra_argv(). Returns the exit code. */
 int dt_hydra_main(int argc, char **argv);

@@ -581,8 +581,8 @@ int dt_steps_run(struct dt_launch_plan *p, const char *srun, const struct dt_shi
     return rc;
 }
 
-/* The tasks on the nodes that mpiexec asks for, or on all where it names none, one node a line; writes how many tasks and
- * nodes. NULL on error. */
+/* The tasks on the nodes that mpiexec asks for, or on all where it names none, one node a line;
+ * writes how many tasks and nodes. NULL on error. */
 static char *write_asked(const struct dt_launch_plan *p, const char *asked, int number, int *tasks,
                          int *nodes, struct dt_error *e)
 {

@@ -38,8 +38,8 @@ struct task {
     char *samples;                    /* folder */
     bool controlled; /* standard input says when to end */
     bool told;       /* to end, by a signal or by the end of the input */
-    bool dismissed;  /* by the end of the input, or as it is not needed: its status does not count */
-    bool surplus;    /* the latter */
+    bool dismissed; /* by the end of the input, or as it is not needed: its status does not count */
+    bool surplus;   /* the latter */
     pid_t child;
     int status;
     bool done;
@@ -364,7 +364,7 @@ static void open_log(struct task *t)
 
 static int run_task(struct task *t, char **program, struct dt_error *e)
 {
-    static const int taken[] = {SIGCHLD, SIGTERM, SIGINT,  SIGHUP, SIGQUIT,
+    static const int taken[] = {SIGCHLD, SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,
                                 SIGUSR1, SIGUSR2, SIGCONT, SIGALRM, SIGURG};
     sigset_t set, old;
     sigemptyset(&set);

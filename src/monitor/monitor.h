@@ -167,10 +167,11 @@ struct dt_step_stat {
 };
 /* A line of sstat --parsable2 --noheader --format=DT_SSTAT_FORMAT. False where it is none. */
 bool dt_step_stat_parse(const char *line, struct dt_step_stat *s);
-/* The levels between two looks that are so many seconds apart, for dt_gather_take(). `limits`: of each task. */
+/* The levels between two looks that are so many seconds apart, for dt_gather_take(). `limits`: of
+ * each task. */
 void dt_step_levels(const struct dt_step_stat *before, const struct dt_step_stat *now,
-                    double seconds, const struct dt_task_limits *limits,
-                    double mean[DT_RESOURCES], double max[DT_RESOURCES]);
+                    double seconds, const struct dt_task_limits *limits, double mean[DT_RESOURCES],
+                    double max[DT_RESOURCES]);
 
 /* ---- from the tasks' samples to what the journal is told of the roles (gather.c): pure ----
  *
@@ -196,7 +197,8 @@ void dt_gather_resume(struct dt_gather *g, const char *role, const struct dt_usa
 /* Takes a line as dt_sample_line() writes it, read at `now`. One of a period that is over, or has
  * not begun, does not count. False where it is no such line. */
 bool dt_gather_line(struct dt_gather *g, const char *line, double now);
-/* The same for so many tasks of a role together, sampled at time t: what one of them was in the mean, and at most. */
+/* The same for so many tasks of a role together, sampled at time t: what one of them was in the
+ * mean, and at most. */
 bool dt_gather_take(struct dt_gather *g, const char *role, double t, double now,
                     const double mean[DT_RESOURCES], const double max[DT_RESOURCES], int64_t tasks);
 /* What is to be told of the periods that are over, and half a period more; with `all` of every

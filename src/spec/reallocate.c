@@ -25,9 +25,9 @@ static int parse_rule(struct dt_allocator *a, const struct dt_place *p, const ch
 static int parse_keys(struct dt_reallocate *r, const struct dt_place *p, struct json_object *o,
                       struct dt_error *e)
 {
-    static const char *const keys[] = {"rule",        "high",          "low",        "high_samples",
-                                       "low_samples", "max_per_trial", "cooldown_s", "work",
-                                       "in_place"};
+    static const char *const keys[] = {"rule",         "high",        "low",
+                                       "high_samples", "low_samples", "max_per_trial",
+                                       "cooldown_s",   "work",        "in_place"};
     struct dt_place q = dt_spec_under(p, "rule"), in_place = dt_spec_under(p, "in_place");
     struct dt_allocator *a = &r->allocator;
     char *rule = NULL;

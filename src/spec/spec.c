@@ -351,9 +351,9 @@ static int parse_moves(struct dt_replay_spec *r, const struct dt_place *p, struc
 static int parse_replay(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
                         struct dt_error *e)
 {
-    static const char *const keys[] = {"map",    "where",   "objective", "goal",      "duration",
-                                       "nodes",  "status",  "quality",   "step",      "ok",
-                                       "usage",  "restart_s", "submitted"};
+    static const char *const keys[] = {"map",   "where",     "objective", "goal", "duration",
+                                       "nodes", "status",    "quality",   "step", "ok",
+                                       "usage", "restart_s", "submitted"};
     struct dt_replay_spec *r = &s->replay;
     struct dt_place p = dt_spec_under(top, "replay"), q;
     if (!o)
@@ -423,9 +423,10 @@ static int parse_source(struct dt_spec *s, const struct dt_place *p, struct json
         return -1;
     for (int i = 0; source && i < (int)COUNT(sources); i++)
         found = strcmp(source, sources[i]) == 0 ? i : found;
-    int rc = source && found < 0
-                 ? dt_spec_fail(&q, e, "\"%s\" is not a source; there are auto, agent and slurm", source)
-                 : 0;
+    int rc =
+        source && found < 0
+            ? dt_spec_fail(&q, e, "\"%s\" is not a source; there are auto, agent and slurm", source)
+            : 0;
     s->monitor_source = found < 0 ? DT_MONITOR_AUTO : (enum dt_monitor_source)found;
     free(source);
     return rc;

@@ -44,11 +44,12 @@ struct dt_replay_spec {
     char *quality; /* the column of the quality's metric; by default of the same name */
     char *step; /* the rows of a configuration are the course of one run, by this column; or NULL */
     struct dt_strv ok;
-    bool usage; /* running trials are re-allocated, by these columns: */
+    bool usage;                /* running trials are re-allocated, by these columns: */
     char *ps_cpu, *worker_cpu; /* how busy the CPUs of each role's tasks were; or NULL */
-    double all_busy;  /* the value of both that stands for 100 % */
-    double restart;   /* seconds that each start of a run waits for */
-    struct json_object *submitted; /* the first trial's configuration; borrowed from the document; or NULL */
+    double all_busy;           /* the value of both that stands for 100 % */
+    double restart;            /* seconds that each start of a run waits for */
+    struct json_object
+        *submitted; /* the first trial's configuration; borrowed from the document; or NULL */
 };
 
 /* Whether and how running trials are re-allocated. */

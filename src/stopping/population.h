@@ -24,8 +24,9 @@ struct dt_member {
 int dt_population_gives_way(const struct dt_pruner *p, const struct dt_member *members, size_t n,
                             size_t which, bool maximize, gsl_rng *rng, char **why);
 
-/* Whom the place of one that has failed goes on from at time t: one of the best `quantile` of those that run, by what they
- * have come to, each with the same chance; -1: none of them has reported anything, or all are at their last steps. */
+/* Whom the place of one that has failed goes on from at time t: one of the best `quantile` of those
+ * that run, by what they have come to, each with the same chance; -1: none of them has reported
+ * anything, or all are at their last steps. */
 int dt_population_successor(const struct dt_pruner *p, const struct dt_member *members, size_t n,
                             double t, bool maximize, gsl_rng *rng);
 

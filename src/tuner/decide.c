@@ -118,8 +118,9 @@ static bool better(const struct dt_study *s, double a, double b)
     return isnan(b) || (s->spec->maximize ? a > b : a < b);
 }
 
-/* The part of a re-allocated trial whose configuration promises to be the best of all but was never run as a whole;
- * NULL: there is none. It has to have done enough for its speed to mean something. */
+/* The part of a re-allocated trial whose configuration promises to be the best of all but was never
+ * run as a whole; NULL: there is none. It has to have done enough for its speed to mean something.
+ */
 static const struct dt_part *best_part(const struct dt_study *s, const struct dt_trial **of)
 {
     const struct dt_trial *leader = dt_study_best(s);
@@ -152,7 +153,8 @@ static bool create_whole(const struct dt_study *s, struct dt_action *a)
         return false;
     a->x = dt_xcalloc(s->space->n, sizeof(double));
     memcpy(a->x, p->x, s->space->n * sizeof(double));
-    a->why = dt_xasprintf("measured as a whole: run %d of trial %d was the fastest", p->run, of->id);
+    a->why =
+        dt_xasprintf("measured as a whole: run %d of trial %d was the fastest", p->run, of->id);
     a->kind = DT_ACTION_CREATE;
     return true;
 }

@@ -5,9 +5,9 @@
 #include <string.h>
 
 static const char *const kind_names[DT_EVENT_KINDS] = {
-    "created", "submitted", "deferred", "started", "allocated", "metric", "usage",
-    "reallocating", "checkpointed", "kept", "pruned", "ended", "stopping", "resumed", "finished",
-    "asked", "shrinking", "released",
+    "created",  "submitted",    "deferred",     "started", "allocated", "metric",
+    "usage",    "reallocating", "checkpointed", "kept",    "pruned",    "ended",
+    "stopping", "resumed",      "finished",     "asked",   "shrinking", "released",
 };
 const char *const dt_cause_names[DT_CAUSES] = {
     "ok",        "target reached", "exit code",         "out of memory",   "time limit",
@@ -27,7 +27,8 @@ static int index_of(const char *name, const char *const *names, int n)
 static bool needs_text(int kind)
 {
     return kind == DT_EVENT_METRIC || kind == DT_EVENT_USAGE || kind == DT_EVENT_PRUNED ||
-           kind == DT_EVENT_REALLOCATING || kind == DT_EVENT_SHRINKING || kind == DT_EVENT_KEPT || kind == DT_EVENT_STOPPING;
+           kind == DT_EVENT_REALLOCATING || kind == DT_EVENT_SHRINKING || kind == DT_EVENT_KEPT ||
+           kind == DT_EVENT_STOPPING;
 }
 
 static void add_number(struct json_object *o, const char *key, double x)

@@ -202,7 +202,8 @@ bool dt_study_replace_failed(const struct dt_study *s, double now, struct dt_act
         return false;
     struct dt_member *members = members_of(s);
     gsl_rng *rng = dt_rng_new(~stream_of(s));
-    int best = dt_population_successor(&s->spec->pruner, members, s->n, now, s->spec->maximize, rng);
+    int best =
+        dt_population_successor(&s->spec->pruner, members, s->n, now, s->spec->maximize, rng);
     gsl_rng_free(rng);
     free_members(members, s->n);
     if (best >= 0)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENOUGH 0.02 /* of the whole work: from then on a part's speed is taken for more than a glimpse */
+#define ENOUGH 0.02 /* of the whole work: from then on a part's speed is more than a glimpse */
 
 /* ---- how far a trial is, and how fast ---- */
 
@@ -224,8 +224,9 @@ bool dt_trial_measures(const struct dt_study *s, const struct dt_trial *t)
 static bool may_move(const struct dt_study *s, const struct dt_trial *t, double now)
 {
     static const char *const counts[] = {"ps", "workers", "ps_cpus", "worker_cpus"};
-    bool known = t->state == DT_TRIAL_STARTED && !dt_trial_measures(s, t) && !t->pruned && !t->cancelling &&
-                 !t->move.x && isnan(t->t_target) && t->moves < s->spec->reallocate.most;
+    bool known = t->state == DT_TRIAL_STARTED && !dt_trial_measures(s, t) && !t->pruned &&
+                 !t->cancelling && !t->move.x && isnan(t->t_target) &&
+                 t->moves < s->spec->reallocate.most;
     for (size_t i = 0; known && i < sizeof(counts) / sizeof(*counts); i++)
         known = dt_space_index(s->space, counts[i]) < 0 ||
                 isfinite(dt_space_value(s->space, t->x, counts[i], NAN));
@@ -321,16 +322,16 @@ int dt_study_reallocate(const struct dt_study *s, double now, double **x, char *
     return id;
 }
 
-/* A step of Slurm has its CPUs until all of it has ended, so in layout steps nothing would come free.
- * Whatever layout the job as submitted has, it stays. */
+/* A step of Slurm has its CPUs until all of it has ended, so in layout steps nothing would come
+ * free. Whatever layout the job as submitted has, it stays. */
 bool dt_study_shrinks(const struct dt_study *s, const struct dt_trial *t, double *x)
 {
     int workers = dt_space_index(s->space, "workers"), layout = dt_space_index(s->space, "layout");
     bool fewer = s->spec->reallocate.in_place && s->spec->layout != DT_LAYOUT_STEPS &&
                  workers >= 0 && x[workers] < t->x[workers] && dt_trial_progress(s, t);
     for (int i = 0; i < (int)s->space->n && fewer; i++)
-        fewer = i == workers || dt_config_equal(x + i, t->x + i, 1) ||
-                (i == layout && isnan(t->x[i]));
+        fewer =
+            i == workers || dt_config_equal(x + i, t->x + i, 1) || (i == layout && isnan(t->x[i]));
     if (fewer && layout >= 0)
         x[layout] = t->x[layout];
     return fewer;
@@ -399,8 +400,8 @@ static int begin_move(struct dt_study *s, struct dt_trial *t, const struct dt_ev
 /* From here on the speed is that of the new shape: a metric's course begins anew where it is. */
 static void rebase(struct dt_metric *m)
 {
-    struct dt_point last = m->series.n ? m->series.v[m->series.n - 1]
-                                       : (struct dt_point){NAN, NAN, m->last_t};
+    struct dt_point last =
+        m->series.n ? m->series.v[m->series.n - 1] : (struct dt_point){NAN, NAN, m->last_t};
     m->first = m->last;
     m->first_t = m->last_t;
     dt_series_free(&m->series);
@@ -477,8 +478,8 @@ enum dt_move_end dt_study_move_ended(struct dt_study *s, struct dt_trial *t,
                                      const struct dt_event *ev)
 {
     bool word = ev->cause == DT_CAUSE_EXIT && ev->exit_code == s->spec->checkpoint.exit_code;
-    bool ours = ev->cause == DT_CAUSE_CANCELLED && t->move.checkpointed && !ev->foreign &&
-                !s->stop_reason;
+    bool ours =
+        ev->cause == DT_CAUSE_CANCELLED && t->move.checkpointed && !ev->foreign && !s->stop_reason;
     enum dt_move_end end = DT_MOVE_NONE;
     if (!t->move.x)
         return end;

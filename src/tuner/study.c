@@ -262,7 +262,8 @@ static char *what_is_missing(const struct dt_study *s, const struct dt_trial *t)
 static int check_parent(const struct dt_study *s, const struct dt_event *ev, struct dt_error *e)
 {
     const struct dt_trial *instead = dt_study_trial(s, ev->instead);
-    if (ev->parent && (!dt_study_trial(s, ev->parent) || !instead || !dt_study_has_place(s, instead)))
+    if (ev->parent &&
+        (!dt_study_trial(s, ev->parent) || !instead || !dt_study_has_place(s, instead)))
         return dt_fail(e, "trial %d cannot go on from trial %d in the place of trial %d", ev->trial,
                        ev->parent, ev->instead);
     return 0;

@@ -35,8 +35,9 @@ enum dt_event_kind {
     DT_EVENT_RESUMED,   /* config: search limits to change, or NULL */
     DT_EVENT_FINISHED,
     DT_EVENT_ASKED, /* ask, config: hyperparameters that another program wants tried */
-    DT_EVENT_SHRINKING, /* trial, run, config, text: why; the run goes on with fewer workers, its last ones are to end */
-    DT_EVENT_RELEASED, /* nodes, text: so many, and their names, that the study has given back to Slurm */
+    DT_EVENT_SHRINKING, /* trial, run, config, text: why; its last workers are to end, and the run
+                           goes on without them */
+    DT_EVENT_RELEASED,  /* nodes, text: so many, and their names, went back to Slurm */
     DT_EVENT_KINDS,
 };
 
@@ -85,7 +86,7 @@ struct dt_event {
     int64_t read;  /* so many bytes of the run's metrics file count by now; 0: look at an earlier or later event */
     char *note;    /* owned; what the user should know of the run's metrics, a line each */
     bool interrupted;
-    bool foreign; /* of ENDED: it was cancelled by somebody else, when it had written the checkpoint that was asked for */
+    bool foreign; /* of ENDED: cancelled by somebody else, when its checkpoint was there */
     struct dt_usage usage; /* of USAGE alone; its time is t */
 };
 #define DT_EVENT(k) {.kind = (k), .wait_s = NAN, .startup_s = NAN, .run_s = NAN, .billing = NAN, .nodes = NAN, .step = NAN, .value = NAN}
@@ -132,7 +133,7 @@ struct dt_cost {
 struct dt_part {
     double *x; /* owned */
     int run;
-    bool moved;        /* it wrote a checkpoint and ended for the next run's shape, or went on with fewer workers */
+    bool moved;        /* it ended with a checkpoint for the next shape, or went on in that */
     double from, to;   /* steps, as first and last reported; NaN: not reported */
     double pace;       /* steady seconds a step; NaN: not known */
     double before;     /* seconds of the run before its first report; NaN */
@@ -353,8 +354,8 @@ bool dt_trial_observe_part(const struct dt_study *s, const struct dt_trial *t, c
 bool dt_part_is_enough(const struct dt_study *s, const struct dt_trial *t, const struct dt_part *p);
 /* Whether a trial is, or ended, in this configuration. */
 bool dt_study_tried_whole(const struct dt_study *s, const double *x);
-/* Whether a trial measures what was tried before, once more or as a whole what a part of another did: it is left where it
- * is. */
+/* Whether a trial measures what was tried before, once more or as a whole what a part of another
+ * did: it is left where it is. */
 bool dt_trial_measures(const struct dt_study *s, const struct dt_trial *t);
 void dt_trial_free_moves(struct dt_trial *t);
 

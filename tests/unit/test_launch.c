@@ -238,12 +238,14 @@ static void test_share(void **state)
 static void test_hydra_in_a_share(void **state)
 {
     char *env[] = {STEPS(SHARE("worker", 3, 2, 1, "\"mem_per_cpu\":50,\"on\":{\"h1\":2,\"h2\":1}")),
-                   "SLURM_JOB_ID=5", "SLURM_JOB_NODELIST=h1,h2", "SLURM_JOB_CPUS_PER_NODE=4,2", NULL};
+                   "SLURM_JOB_ID=5", "SLURM_JOB_NODELIST=h1,h2", "SLURM_JOB_CPUS_PER_NODE=4,2",
+                   NULL};
     struct dt_launch_plan *p = dt_launch_plan_read(env, NULL);
     struct dt_strv words = DT_STRV_INIT, out = DT_STRV_INIT;
     struct dt_shim s;
     (void)state;
-    dt_strv_split(&words, "/x/srun --nodelist h1,h2 -N 2 -n 2 --input none /b/hydra_pmi_proxy -x", " ");
+    dt_strv_split(&words, "/x/srun --nodelist h1,h2 -N 2 -n 2 --input none /b/hydra_pmi_proxy -x",
+                  " ");
     dt_shim_parse((int)words.n, words.v, NULL, 0, 2, &s);
     assert_true(s.hydra && s.kind == DT_SHIM_REAL);
     assert_string_equal(s.nodelist, "h1,h2");

@@ -669,7 +669,8 @@ static void levels_are_between_two_answers(void **state)
     (void)state;
     dt_step_levels(&a, &b, 30, &limits, mean, max);
     assert_true(mean[DT_RESOURCE_CPU] == 0.5 && max[DT_RESOURCE_CPU] == 0.75);
-    assert_true(fabs(mean[DT_RESOURCE_MEM] - 0.6) < 1e-9 && fabs(max[DT_RESOURCE_MEM] - 0.9) < 1e-9);
+    assert_true(fabs(mean[DT_RESOURCE_MEM] - 0.6) < 1e-9 &&
+                fabs(max[DT_RESOURCE_MEM] - 0.9) < 1e-9);
     assert_true(mean[DT_RESOURCE_DISK] == 100 && max[DT_RESOURCE_DISK] == 100);
     assert_true(isnan(mean[DT_RESOURCE_NET]) && isnan(max[DT_RESOURCE_GPU]));
     dt_step_levels(&b, &a, 30, &limits, mean, max); /* counters that went back */

@@ -177,8 +177,8 @@ static int successor(const struct dt_pruner *p, const char *const *texts, bool m
 
 static void a_successor_goes_on_from_the_best_that_runs(void **state)
 {
-    static const char *const four[] = {"10:3@2", "over 10:1@1", "5:2@1 9:7@8", "10:nan@1", "begin=2",
-                                       NULL};
+    static const char *const four[] = {"10:3@2",   "over 10:1@1", "5:2@1 9:7@8",
+                                       "10:nan@1", "begin=2",     NULL};
     static const char *const none[] = {"over 10:1@1", "10:nan@1", "begin=2", NULL};
     struct dt_pruner last = rule;
     (void)state;
@@ -540,7 +540,8 @@ static void the_place_of_a_failed_one_goes_on_from_the_best(void **state)
     assert_int_equal(f.s->n, 5);
     const struct dt_trial *child = trial(&f, 5);
     assert_true(child->parent == 1 && child->instead == 4 && child->from == 5);
-    assert_string_equal(child->why, "pbt: goes on from trial 1 in the place of trial 4, which failed");
+    assert_string_equal(child->why,
+                        "pbt: goes on from trial 1 in the place of trial 4, which failed");
     ends(&f, &j, 3, DT_CAUSE_OK);
     for (int id = 5; id <= 7; id++) { /* three times in a row, from the best by now */
         ends(&f, &j, id, DT_CAUSE_EXIT);
@@ -571,8 +572,9 @@ static void members_that_are_too_late_end_the_study(void **state)
         note(&f, &j, ev);
     }
     char *next = decision(&f);
-    assert_string_equal(next, "stop 0 parent 0 instead 0 -: time: too little of the allocation's is "
-                              "left for another trial");
+    assert_string_equal(next,
+                        "stop 0 parent 0 instead 0 -: time: too little of the allocation's is "
+                        "left for another trial");
     free(next);
     history_free(&j);
     done(&f);

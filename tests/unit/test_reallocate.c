@@ -824,7 +824,7 @@ static void what_somebody_else_cancels_is_not_ours(void **state)
     done(&f);
 }
 
-#define IN_PLACE                                                                                     \
+#define IN_PLACE                                                                                   \
     "\"reallocate\": {\"rule\": \"thresholds\", \"cooldown_s\": 100, \"in_place\": true}"
 
 /* Idle workers are more than are of use, and the run goes on without its last ones. */

@@ -331,21 +331,28 @@ static void only_the_highest_fidelity_is_what_was_found(void **state)
 }
 
 #define MOVING(rule)                                                                               \
-    "{\"dt\": {\"ps\": {\"low\": 1, \"high\": 2}, \"workers\": {\"low\": 1, \"high\": 2}}, "               \
-    "\"search\": {\"max_configs\": 1, \"repeats\": 0}, \"reallocate\": {\"rule\": \"" rule "\", \"work\": "  \
-    "10000}, \"replay\": {\"objective\": \"rate\", \"goal\": \"maximize\", \"restart_s\": 40, \"submitted\": " \
-    "{\"ps\": 1, \"workers\": 1}, \"usage\": {\"ps_cpu\": \"p\", \"worker_cpu\": \"w\", \"of\": 2}}}"
+    "{\"dt\": {\"ps\": {\"low\": 1, \"high\": 2}, \"workers\": {\"low\": 1, \"high\": 2}}, "        \
+    "\"search\": {\"max_configs\": 1, \"repeats\": 0}, "                                           \
+    "\"reallocate\": {\"rule\": \"" rule "\", \"work\": 10000}, "                                  \
+    "\"replay\": {\"objective\": \"rate\", \"goal\": \"maximize\", \"restart_s\": 40, "            \
+    "\"submitted\": {\"ps\": 1, \"workers\": 1}, "                                                 \
+    "\"usage\": {\"ps_cpu\": \"p\", \"worker_cpu\": \"w\", \"of\": 2}}}"
 
-/* From a server that is saturated: three samples, a checkpoint, a restart, and the rest of the work at the new rate. */
+/* From a server that is saturated: three samples, a checkpoint, a restart, and the rest of the work
+ * at the new rate. */
 static void trials_are_reallocated(void **state)
 {
-    static const char rows[] = "ps,workers,rate,p,w\n1,1,10,1.9,0.8\n2,1,20,1,1.2\n1,2,5,2,0.2\n2,2,1,2,1\n";
-    char *t = file_with(rows), *on = file_with(MOVING("thresholds")), *off = file_with(MOVING("none"));
+    static const char rows[] =
+        "ps,workers,rate,p,w\n1,1,10,1.9,0.8\n2,1,20,1,1.2\n1,2,5,2,0.2\n2,2,1,2,1\n";
+    char *t = file_with(rows), *on = file_with(MOVING("thresholds")),
+         *off = file_with(MOVING("none"));
     struct dt_error e = DT_ERROR_INIT;
     struct dt_proc_result r, again;
     (void)state;
-    assert_int_equal(simulate((const char *[]){"--spec", on, "--table", t, "--format=json", NULL}, &r), 0);
-    assert_int_equal(simulate((const char *[]){"--spec", on, "--table", t, "--format=json", NULL}, &again), 0);
+    assert_int_equal(
+        simulate((const char *[]){"--spec", on, "--table", t, "--format=json", NULL}, &r), 0);
+    assert_int_equal(
+        simulate((const char *[]){"--spec", on, "--table", t, "--format=json", NULL}, &again), 0);
     assert_string_equal(r.out, again.out);
     struct json_object *o = dt_json_parse(r.out, "output", &e),
                        *one = json_object_array_get_idx(dt_json_get(o, "studies"), 0);
@@ -356,7 +363,8 @@ static void trials_are_reallocated(void **state)
     json_object_put(o);
     dt_proc_result_free(&r);
     dt_proc_result_free(&again);
-    assert_int_equal(simulate((const char *[]){"--spec", off, "--table", t, "--format=json", NULL}, &r), 0);
+    assert_int_equal(
+        simulate((const char *[]){"--spec", off, "--table", t, "--format=json", NULL}, &r), 0);
     o = dt_json_parse(r.out, "output", &e);
     one = json_object_array_get_idx(dt_json_get(o, "studies"), 0);
     assert_null(dt_json_get(one, "reallocations"));
