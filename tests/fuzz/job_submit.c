@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static long living, fails_in;
+static _Thread_local long living, fails_in;
 
 char *slurm_xstrdup(const char *s);
 void slurm_xfree(void **p);
