@@ -62,6 +62,9 @@ static int wait_events(struct run *run, double until, struct dt_error *e)
         /* asked to end, its script may have died of the signal before anything knew of it */
         if (ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_EXIT && t && t->cancelling)
             ev->cause = DT_CAUSE_CANCELLED;
+        if (ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_CANCELLED && t && t->found &&
+            !t->cancelling) /* at a time of which nothing is known, maybe by a tuner of that time */
+            ev->cause = DT_CAUSE_NO_TUNER;
         /* what we ended ourselves, or went down together with us, is not somebody's scancel of a
          * trial */
         bool told = run->s->interrupted || run->away || (*run->stop && !run->s->stop_reason);
@@ -176,13 +179,14 @@ static int find_job(struct run *run, const struct dt_trial *t, uint32_t *job, st
 }
 
 /* Trials come in order: once one is not known there, no later one is. */
-static int submit(struct run *run, const struct dt_trial *t, struct dt_error *e)
+static int submit(struct run *run, struct dt_trial *t, struct dt_error *e)
 {
     struct dt_event ev = DT_EVENT(DT_EVENT_SUBMITTED);
     uint32_t job;
     int found = run->unsure ? find_job(run, t, &job, e) : 0;
     if (found < 0)
         return -1;
+    t->found = found;
     if (found)
         return adopt(run, t, found, job, e);
     run->unsure = false;

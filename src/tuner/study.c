@@ -373,7 +373,7 @@ static void run_again(const struct dt_study *s, struct dt_trial *t)
     forget_metrics(t);
     dt_role_usages_new_run(&t->usage);
     t->state = DT_TRIAL_CREATED;
-    t->shrunk = t->shedding = false;
+    t->shrunk = t->shedding = t->found = false;
     t->status = DT_STATUS_PENDING;
     t->run++;
     t->job = 0;

@@ -180,6 +180,7 @@ struct dt_trial {
     double value;      /* the objective, unless status is failed or void */
     double t_target;   /* when the target was reached; NaN */
     char *pruned;      /* why it is to be stopped early; NULL: it is not */
+    bool found; /* set by the shell where Slurm knew the run and the journal did not; not journaled */
     bool cancelling; /* set by the shell once its end was asked for; not journaled, asking again is safe */
     struct dt_metric *metrics;
     size_t nmetrics;

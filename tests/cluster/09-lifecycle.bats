@@ -393,8 +393,12 @@ near() {
         scancel "$job"
         gone
     }
-    refused() {
-        start . 0.2 --licenses=nonsense
+    refused() { # what only Slurm's answer tells, as nothing of it was known before
+        mkdir bin
+        printf '#!/bin/sh\ncase $* in *trials*) set -- --licenses=nonsense "$@" ;; esac\nexec %s "$@"\n' \
+            "$(command -v sbatch)" >bin/sbatch
+        chmod +x bin/sbatch
+        PATH=$PWD/bin:$PATH SUBMIT=dt-sbatch start study 0.2
         finished FAILED
         [ ! -e begun ]
         [ "$(ended 1 cause)" = "not schedulable" ]
