@@ -2,6 +2,7 @@
  * above, and of QOSs. It has them from slurmdbd, which nobody here asks: one that is down keeps
  * nobody waiting. */
 #include "backend/slurm_private.h"
+#include "space/cluster_private.h"
 
 #include <math.h>
 #include <pwd.h>
@@ -121,6 +122,39 @@ static void take(struct dt_system *s, const assoc_mgr_info_msg_t *msg)
     }
 }
 
+/* The account of that name; s->nlimits: there is none. */
+static size_t find_account(const struct dt_system *s, const char *name)
+{
+    for (size_t i = 0; name && i < s->nlimits; i++) {
+        const struct dt_limits *l = &s->limits[i];
+        if (!l->is_qos && !l->user && l->account && strcmp(l->account, name) == 0)
+            return i;
+    }
+    return s->nlimits;
+}
+
+/* Of the accounts leaves only those above the user's own associations. */
+static void drop_strangers(struct dt_system *s)
+{
+    bool *kept = dt_xcalloc(s->nlimits, sizeof(*kept));
+    size_t n = 0;
+    for (size_t i = 0; i < s->nlimits; i++) {
+        const struct dt_limits *l = &s->limits[i];
+        kept[i] |= l->is_qos || l->user;
+        size_t up = l->user ? find_account(s, l->account) : s->nlimits;
+        for (; up < s->nlimits && !kept[up]; up = find_account(s, s->limits[up].parent))
+            kept[up] = true;
+    }
+    for (size_t i = 0; i < s->nlimits; i++) {
+        if (kept[i])
+            s->limits[n++] = s->limits[i];
+        else
+            dt_limits_free(&s->limits[i]);
+    }
+    s->nlimits = n;
+    free(kept);
+}
+
 void dt_slurm_limits(struct dt_system *s, unsigned enforce)
 {
     struct passwd *me = getpwuid(getuid());
@@ -134,6 +168,7 @@ void dt_slurm_limits(struct dt_system *s, unsigned enforce)
     slurm_list_append(ask.user_list, me->pw_name);
     if (slurm_load_assoc_mgr_info(&ask, &msg) == SLURM_SUCCESS && msg)
         take(s, msg);
+    drop_strangers(s);
     slurm_list_destroy(ask.user_list);
     if (msg)
         slurm_free_assoc_mgr_info_msg(msg);

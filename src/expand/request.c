@@ -107,6 +107,10 @@ void dt_job_request(const struct dt_submission *s, struct dt_job *job)
     job->licenses = licenses ? dt_xstrdup(licenses) : NULL;
     a->licenses = job->licenses;
     a->constraint = NULL; /* the cluster holds only nodes that allow it */
+    if (a->nodes < job->listed) { /* all nodes of --nodelist */
+        a->nodes = job->listed;
+        a->nodes_max = a->nodes_max && a->nodes_max < a->nodes ? a->nodes : a->nodes_max;
+    }
     a->time = job->time;
     a->overcommit = job->overcommit;
     a->whole_nodes =

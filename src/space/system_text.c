@@ -251,7 +251,9 @@ static void add_limits(struct dt_buf *b, const struct dt_limits *l)
     add_number(&words, l->group_jobs, "jobs at a time in all");
     add_number(&words, l->group_submitted, "jobs in all, running or waiting");
     if (words.len)
-        add_lines(b, 2, 8, dt_xasprintf("%s: at most %s", l->who, words.s));
+        add_lines(b, 2, 8,
+                  dt_xasprintf("%s: at most %s%s", l->who, words.s,
+                               l->refuses ? "; a job beyond that is refused" : ""));
     dt_buf_free(&words);
 }
 

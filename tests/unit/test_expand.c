@@ -774,6 +774,8 @@ static void spellings_are_the_same_request(void **state)
         {{"nodes=2-4"}, {.nodes = 2, .nodes_max = 4}},
         {{"nodes=-4"}, {.nodes = 1, .nodes_max = 4}},
         {{"nodes=1k"}, {.nodes = 1024, .nodes_max = 1024}},
+        {{"nodes=1", "nodelist=n[1-3]"}, {.nodes = 3, .nodes_max = 3}},
+        {{"nodelist=n[1-3]"}, {.nodes = 3}},
         {{"ntasks-per-node=4", "ntasks=1k"}, {.tasks_per_node = 4, .tasks = 1024}},
         {{"extra-node-info=2:8:1"}, {.sockets = 2, .cores = 8, .threads = 1}},
         {{"extra-node-info=2:*:2"}, {.sockets = 2, .threads = 2}},
