@@ -87,6 +87,8 @@ struct dt_spec {
     struct dt_strv pattern_names, patterns;
     char *step; /* the metric that says how far a trial is; NULL: epoch, or else step */
 
+    char *coordinator; /* a task more beside the first: "chief" or "scheduler"; NULL: none */
+
     double monitor_period; /* seconds between samples of what running trials use; 0: none are taken */
 
     bool no_history; /* it neither learns from earlier studies nor leaves a record for later ones */
