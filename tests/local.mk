@@ -27,7 +27,7 @@ CLUSTER_TESTS = \
 	tests/cluster/10-metrics.bats tests/cluster/11-history.bats tests/cluster/12-serve.bats \
 	tests/cluster/13-loops.bats tests/cluster/14-pbt.bats tests/cluster/15-steps.bats \
 	tests/cluster/16-monitor.bats tests/cluster/17-reallocate.bats \
-	tests/cluster/21-faults.bats tests/cluster/22-report.bats tests/cluster/24-frameworks.bats \
+	tests/cluster/21-faults.bats tests/cluster/22-report.bats tests/cluster/24-frameworks.bats tests/cluster/25-documents.bats \
 	tests/campaign/cluster-crash
 
 # Campaigns: many faults, seeded; make check runs a short one of each.
@@ -50,7 +50,7 @@ endif
 
 EXTRA_DIST += \
 	$(CLUSTER_TESTS) tests/cluster/dt-cluster tests/cluster/environment-table tests/cluster/page-check tests/cluster/common.bash tests/cluster/life.bash \
-	tests/demo tests/all \
+	tests/demo tests/all tests/complaints.md \
 	tests/setup.bash tests/data tests/fuzz tests/bench .ci/run
 
 # For tests/fuzz/run: how a target is compiled and linked.

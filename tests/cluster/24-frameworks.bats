@@ -127,8 +127,15 @@ rpc_servers() {
     grep -q 'worker 0.*done: step 22' out
 }
 
-@test "PyTorch: torchrun with its defaults and with a rendezvous of its own; RPC parameter servers" {
+tutorial() {
+    mkdir bin
+    ln -s /usr/bin/python3 bin/python3
+    PATH=$PWD/bin:$PATH trains digits.sh '{"workers": 2}'
+    grep -q '^epoch 7 accuracy 0' out
+}
+
+@test "PyTorch: torchrun with its defaults and with a rendezvous of its own; RPC parameter servers; the tutorial" {
     /usr/bin/python3 -c 'import torch, sklearn' 2>/dev/null || skip "no PyTorch or scikit-learn"
     command -v torchrun >/dev/null || skip "no torchrun"
-    at_once torchrun_defaults torchrun_own_rendezvous rpc_servers
+    at_once torchrun_defaults torchrun_own_rendezvous rpc_servers tutorial
 }
