@@ -4,6 +4,6 @@
 #SBATCH --mem-per-cpu=800M
 #SBATCH --time=10
 
-export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
-export MASTER_PORT=29500
+MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+export MASTER_ADDR MASTER_PORT=29500
 srun python3 digits.py --lr "${DT_PARAM_lr:-0.01}"
