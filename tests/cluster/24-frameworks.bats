@@ -90,6 +90,13 @@ steps_scheduler() { environment steps scheduler; }
     [ "$(ls het_chief/env-chief-0.json packed_scheduler/env-scheduler-0.json steps_scheduler/env-scheduler-0.json | wc -l)" = 3 ]
     grep -q '^DMLC_ROLE *server *worker *worker *scheduler$' packed_scheduler/table
     grep -q '"chief":\["a:P3"\]' het_chief/table
+    # what is submitted in the configuration that a study found has it too
+    cd steps_scheduler
+    grep -q '"coordinator":"scheduler"' dt-tune-*/best.sh
+    for study in "" "=$(echo dt-tune-*)"; do
+        DT_TUNE_HISTORY=$PWD/history sbatch "--dt-apply$study" --dt-dry-run train.sh >applied
+        grep -q '"coordinator":"scheduler"' applied
+    done
 }
 
 # trains SCRIPT CONFIG [ARGUMENTS]: runs one configuration of an example; its output in `out`.
