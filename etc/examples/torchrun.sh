@@ -1,10 +1,10 @@
 #!/bin/bash
-# All-reduce training started by torchrun: each task is an agent that starts one process.
+# All-reduce training started by torchrun: each task is one torchrun, which starts one process.
 #
 #     sbatch torchrun.sh
 #     sbatch --dt-tune --dt-ps=0 --dt-workers=1-4 torchrun.sh
 #
-# In a trial torchrun finds the number of agents and where they meet in PET_NNODES, PET_RDZV_BACKEND and
+# In a trial torchrun finds how many torchruns there are and where they meet in PET_NNODES, PET_RDZV_BACKEND and
 # PET_RDZV_ENDPOINT, which are the defaults of its options; outside of one they are set here.
 #SBATCH --job-name=torchrun
 #SBATCH --ntasks=2

@@ -209,7 +209,7 @@ static size_t count(struct json_object *hosts)
     return hosts ? json_object_array_length(hosts) : 0;
 }
 
-/* env://, and for workers the defaults of torchrun's options: each is an agent for its own node. */
+/* env://, and for workers the defaults of torchrun's options: each runs one torchrun. */
 static void set_torch(const struct view *v, const struct dt_task_place *t, struct dt_strv *env)
 {
     static const char *const own[] = {
