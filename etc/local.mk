@@ -2,10 +2,12 @@
 dist_doc_DATA = README.md LICENSE etc/plugstack.conf.d/dt-tune.conf
 examplesdir = $(docdir)/examples
 dist_examples_SCRIPTS = \
-	etc/examples/ps_async.sh etc/examples/ps_sync.sh etc/examples/ddp.sh etc/examples/heat_mpi.sh etc/examples/serve.sh
+	etc/examples/ps_async.sh etc/examples/ps_sync.sh etc/examples/ddp.sh etc/examples/heat_mpi.sh etc/examples/serve.sh \
+	etc/examples/digits.sh etc/examples/torchrun.sh etc/examples/tensorflow.sh etc/examples/mxnet.sh etc/examples/horovod.sh
 dist_examples_DATA = \
 	etc/examples/README etc/examples/spec.json etc/examples/pbt.json etc/examples/train_common.py etc/examples/dt_tune.py etc/examples/dt_tune.h \
-	etc/examples/ps_train.py etc/examples/ddp.py etc/examples/heat_mpi.c etc/examples/optuna_serve.py
+	etc/examples/digits.json etc/examples/digits.py etc/examples/tensorflow.json etc/examples/tensorflow_train.py etc/examples/mxnet.json etc/examples/mxnet_train.py \
+	etc/examples/horovod_train.py etc/examples/ps_train.py etc/examples/ddp.py etc/examples/heat_mpi.c etc/examples/optuna_serve.py
 # What programs may use lies where it is found without the examples, too.
 dist_pkgdata_DATA += etc/examples/dt_tune.py
 include_HEADERS = etc/examples/dt_tune.h

@@ -29,7 +29,7 @@ CLUSTER_TESTS = \
 	tests/cluster/13-loops.bats tests/cluster/14-pbt.bats tests/cluster/15-steps.bats \
 	tests/cluster/16-monitor.bats tests/cluster/17-reallocate.bats tests/cluster/18-binding.bats \
 	tests/cluster/19-limits.bats tests/cluster/20-feasible.bats tests/cluster/21-faults.bats \
-	tests/cluster/22-report.bats \
+	tests/cluster/22-report.bats tests/cluster/24-frameworks.bats tests/cluster/25-documents.bats \
 	tests/campaign/cluster-crash
 
 # Campaigns: many faults, seeded; make check runs a short one of each.
@@ -53,9 +53,9 @@ TESTS += $(CLUSTER_TESTS)
 endif
 
 EXTRA_DIST += \
-	$(CLUSTER_TESTS) tests/cluster/dt-cluster tests/cluster/page-check tests/cluster/common.bash tests/cluster/life.bash \
-	tests/demo tests/all \
-	tests/setup.bash tests/data tests/fuzz tests/bench tests/feasible/run tests/feasible/compare .ci/run
+	$(CLUSTER_TESTS) tests/cluster/dt-cluster tests/cluster/environment-table tests/cluster/page-check \
+	tests/cluster/common.bash tests/cluster/life.bash tests/demo tests/all tests/complaints.md tests/setup.bash \
+	tests/data tests/fuzz tests/bench tests/campaign/load tests/feasible/run tests/feasible/compare .ci/run
 
 # For tests/fuzz/run: how a target is compiled and linked.
 print-fuzz-flags: libdt.a

@@ -275,12 +275,33 @@ static void read_plugstack(const char *path, int depth, struct spank *found)
     free(text);
 }
 
+/* The first file of that name along Slurm's PluginDir, or NULL. Caller frees. */
+static char *find_plugin(const struct visit *v, const char *name)
+{
+    struct dt_strv dirs = DT_STRV_INIT;
+    char *file = NULL;
+    dt_strv_split(&dirs, v->site.plugin_dir, ":");
+    for (size_t i = 0; i < dirs.n && !file; i++) {
+        file = dt_xasprintf("%s/%s", dirs.v[i], name);
+        if (access(file, R_OK) < 0) {
+            free(file);
+            file = NULL;
+        }
+    }
+    dt_strv_free(&dirs);
+    return file;
+}
+
 /* A plugin's file: that it can be loaded, and is of the Slurm that runs. Slurm's own symbols need
  * not be there. */
 static bool check_file(struct visit *v, const char *name, const char *path)
 {
-    char *full =
-        path[0] == '/' ? dt_xstrdup(path) : dt_xasprintf("%s/%s", v->site.plugin_dir, path);
+    char *full = path[0] == '/' ? dt_xstrdup(path) : find_plugin(v, path);
+    if (!full) {
+        bad(v, "install it in Slurm's PluginDir, or write its whole path", "%s is not in %s", path,
+            v->site.plugin_dir);
+        return false;
+    }
     void *lib = dlopen(full, RTLD_LAZY | RTLD_LOCAL);
     const uint32_t *version = lib ? dlsym(lib, "plugin_version") : NULL;
     char *built = version ? dt_xasprintf("%02u.%02u", *version >> 16, *version >> 8 & 0xff) : NULL;
@@ -363,22 +384,12 @@ static void check_job_submit(struct visit *v)
         return;
     }
     well("slurmctld has loaded job_submit/dt_tune");
-    struct dt_strv dirs = DT_STRV_INIT;
-    char *file = NULL;
-    dt_strv_split(&dirs, v->site.plugin_dir, ":");
-    for (size_t i = 0; i < dirs.n && !file; i++) {
-        file = dt_xasprintf("%s/job_submit_dt_tune.so", dirs.v[i]);
-        if (access(file, R_OK) < 0) {
-            free(file);
-            file = NULL;
-        }
-    }
+    char *file = find_plugin(v, "job_submit_dt_tune.so");
     if (file)
         check_file(v, "job_submit_dt_tune.so", file);
     else
         note("look on slurmctld's host", "its file is not on this host");
     free(file);
-    dt_strv_free(&dirs);
 }
 
 /* ---- folders ---- */

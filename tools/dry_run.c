@@ -25,6 +25,7 @@ static int print_trial(const struct dt_setup *s, const double *x, int id, const 
         .dir = dir,
         .trial = id,
         .run = 1,
+        .coordinator = s->spec->coordinator,
         .spec = s->spec,
     };
     char *text = dt_expand(&script, e);

@@ -71,6 +71,7 @@ static char *expand(const struct dt_setup *s, struct json_object *config, bool t
                                          .space = s->space,
                                          .x = x,
                                          .shape = &shape,
+                                         .coordinator = s->spec->coordinator,
                                          .launch = launch};
         if (why && s->applied)
             cannot_apply(s, x, why, e);

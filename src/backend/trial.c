@@ -81,6 +81,7 @@ char *dt_trial_write_script(const struct dt_slurm_config *c, const struct dt_stu
     script->trial = t->id;
     script->run = t->run;
     script->spec = s->spec;
+    script->coordinator = s->spec->coordinator;
     if (dt_mkdirs(dir, e) == 0) {
         if (dt_trial_written_run(path) != t->run) /* else this run was tried before, in vain */
             keep_old_records(dir, t->run);

@@ -430,6 +430,8 @@ static char *plan_text(const struct dt_trial_script *t)
         if (t->shape->roles[r].count)
             json_object_array_add(roles, role_json(t, r));
     json_object_object_add(o, "roles", roles);
+    if (t->coordinator)
+        json_object_object_add(o, "coordinator", json_object_new_string(t->coordinator));
     json_object_object_add(o, "gpu_bind",
                            json_object_new_string(t->job->gpus_bound ? "task" : "none"));
     add_bind(o, t);

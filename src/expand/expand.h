@@ -169,6 +169,7 @@ struct dt_trial_script {
     const char *dir;    /* the trial's folder; NULL: the job makes its own */
     int trial, run;     /* 0 outside a study */
     uint32_t tuner_job; /* 0: none */
+    const char *coordinator; /* a task more, see spec.h; NULL: none */
     const struct dt_spec *spec; /* how metrics are found in the output; NULL: nobody looks for them */
     const struct dt_books *books; /* of a shape of steps: where it is; NULL: not known yet */
     const struct dt_placement *where;

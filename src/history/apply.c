@@ -11,6 +11,7 @@ void dt_applied_free(struct dt_applied *a)
 {
     json_object_put(a->config);
     free(a->text);
+    free(a->coordinator);
     *a = (struct dt_applied){0};
 }
 
@@ -25,6 +26,8 @@ static void take(struct dt_applied *a, struct json_object *record)
     const char *objective = dt_json_str(record, "objective", "?");
     bool time = strcmp(objective, "time") == 0 || strcmp(objective, "turnaround") == 0;
     char *text = dt_xasprintf(time ? "%.2f s" : "%.5g", value);
+    const char *coordinator = dt_json_str(record, "coordinator", NULL);
+    a->coordinator = coordinator ? dt_xstrdup(coordinator) : NULL;
     a->config = json_object_get(best_config(record));
     a->text = dt_xasprintf("study %s (%s %s%s)", dt_json_str(record, "study", "?"), objective, text,
                            dt_json_get(dt_json_get(record, "best"), "schedule")
@@ -119,6 +122,19 @@ int dt_history_find(const char *dir, const struct dt_workload *w, const struct d
 
 /* ---- the study that is named ---- */
 
+/* The coordinator that a study's SPEC asks for, or NULL. Caller frees. */
+static char *coordinator_of(const char *dir)
+{
+    char *path = dt_xasprintf("%s/spec.json", dir), *text = dt_read_text(path, 1 << 20, NULL);
+    struct json_object *spec = text ? dt_json_parse(text, path, NULL) : NULL;
+    const char *name = dt_json_str(dt_json_get(spec, "launch"), "coordinator", NULL);
+    char *found = name ? dt_xstrdup(name) : NULL;
+    json_object_put(spec);
+    free(text);
+    free(path);
+    return found;
+}
+
 /* 1: it is the folder of a study, and what that says of its best configuration was read. */
 static int from_folder(const char *dir, struct dt_applied *a, struct dt_error *e)
 {
@@ -136,6 +152,7 @@ static int from_folder(const char *dir, struct dt_applied *a, struct dt_error *e
             a->config = NULL;
         }
         a->text = a->config ? dt_xasprintf("study %s", dir) : NULL;
+        a->coordinator = a->config ? coordinator_of(dir) : NULL;
         rc = a->config ? 1 : -1;
         free(text);
     }
@@ -193,7 +210,7 @@ int dt_history_find_study(const char *dir, const char *study, struct dt_applied 
 
 /* ---- what to make of it ---- */
 
-struct json_object *dt_history_spec(struct json_object *config)
+struct json_object *dt_history_spec(struct json_object *config, const char *coordinator)
 {
     struct json_object *doc = json_object_new_object();
     bool het = dt_json_int(config, "ps", 0) > 0 &&
@@ -203,5 +220,10 @@ struct json_object *dt_history_spec(struct json_object *config)
         json_object_object_del(config, "layout");
     json_object_object_add(doc, "layout", json_object_new_string(het ? "het" : "packed"));
     dt_spec_add_config(doc, config);
+    if (coordinator) {
+        struct json_object *launch = json_object_new_object();
+        json_object_object_add(launch, "coordinator", json_object_new_string(coordinator));
+        json_object_object_add(doc, "launch", launch);
+    }
     return doc;
 }

@@ -89,6 +89,7 @@ void dt_export_optuna(FILE *f, struct json_object *record);
 struct dt_applied {
     struct json_object *config; /* what the study found best; owned */
     char *text;                 /* "study 123 (time 3.21)"; owned */
+    char *coordinator;          /* that its trials had, see spec.h, or NULL; owned */
 };
 /* The best configuration of the workload's last study in which a trial succeeded; where there is
  * none, that of the last study of the same program, which must be of the same objective if
@@ -102,9 +103,9 @@ int dt_history_find_study(const char *dir, const char *study, struct dt_applied 
                           struct dt_error *e);
 void dt_applied_free(struct dt_applied *a);
 /* The SPEC document of a job in that configuration: each parameter has the one value, the layout is
- * what the study meant by it. A key "layout" that the space will not have is taken out of the
+ * what the study meant by it, and so is the coordinator. A key "layout" that the space will not have is taken out of the
  * configuration. The caller puts() the result. */
-struct json_object *dt_history_spec(struct json_object *config);
+struct json_object *dt_history_spec(struct json_object *config, const char *coordinator);
 
 /* ---- for a warm start (past.c) ---- */
 

@@ -136,6 +136,7 @@ void dt_workload_to_json(const struct dt_workload *w, const struct dt_spec *spec
     add_string(record, "goal", spec->maximize ? "maximize" : "minimize");
     add_string(record, "target", target);
     add_string(record, "quality", quality);
+    add_string(record, "coordinator", spec->coordinator);
     add_strings(record, "hyperparameters", &names);
     dt_strv_free(&names);
     free(objective);

@@ -295,6 +295,8 @@ int dt_bind_task(struct json_object *launch, const char *role, int local, struct
     struct dt_bind_step s = {.role = role, .local = (size_t)local, .tasks = tasks_here(env->v)};
     if (!bind || !r || local < 0 || s.local >= s.tasks)
         return 0;
+    if (dt_json_bool(r, "coordinator", false)) /* it is beside the others, wherever there is a moment */
+        return 0;
     hwloc_bitmap_t affinity = affinity_of_task();
     s.server = dt_json_bool(r, "background", false);
     s.cpus = (size_t)dt_json_int(r, "cpus", 1);

@@ -79,7 +79,10 @@ static struct json_object *describe_role(const struct dt_launch_plan *p, size_t 
         if (p->tasks[i].role != (int)role)
             continue;
         const struct dt_launch_node *n = &p->nodes[p->tasks[i].node];
-        char *host = dt_xasprintf("%s:%d", n->address ? n->address : n->name, p->tasks[i].port);
+        const char *address = n->address ? n->address : n->name;
+        if (p->root && strcmp(r->name, "scheduler") == 0)
+            address = p->root;
+        char *host = dt_xasprintf("%s:%d", address, p->tasks[i].port);
         json_object_array_add(hosts, json_object_new_string(host));
         free(host);
     }
@@ -90,6 +93,8 @@ static struct json_object *describe_role(const struct dt_launch_plan *p, size_t 
         json_object_object_add(o, "sees", json_object_new_string(dt_step_gpus(p, role)));
     }
     json_object_object_add(o, "background", json_object_new_boolean(r->background));
+    if (r->coordinator)
+        json_object_object_add(o, "coordinator", json_object_new_boolean(true));
     json_object_object_add(o, "hosts", hosts);
     return o;
 }
@@ -126,9 +131,16 @@ struct json_object *dt_launch_describe(const struct dt_launch_plan *p, int numbe
 /* What env needs to know of all roles at once. */
 struct view {
     struct json_object *mine, *hosts[2]; /* of ps and of worker, or NULL */
-    int rank, world;                     /* rank of my role's first task, and all tasks */
-    const char *first;                   /* host:port of global rank 0 */
+    int rank, world;   /* rank of my role's first task, and all tasks but the coordinator's */
+    const char *first; /* host:port of global rank 0 */
+    const char *root;  /* and of DMLC's scheduler; where there is none the same as first */
+    bool coordinator;  /* I am the one that the others do not count */
 };
+
+static const char *first_host(struct json_object *hosts)
+{
+    return json_object_get_string(json_object_array_get_idx(hosts, 0));
+}
 
 static struct view look(struct json_object *launch, const char *role)
 {
@@ -139,20 +151,27 @@ static struct view look(struct json_object *launch, const char *role)
         struct json_object *r = json_object_array_get_idx(roles, i),
                            *hosts = dt_json_get(r, "hosts");
         const char *name = dt_json_str(r, "name", "");
+        bool coordinator = dt_json_bool(r, "coordinator", false);
         if (!json_object_is_type(hosts, json_type_array))
             continue;
         if (!v.first && json_object_array_length(hosts))
-            v.first = json_object_get_string(json_object_array_get_idx(hosts, 0));
+            v.first = first_host(hosts);
         if (strcmp(name, role) == 0) {
             v.mine = r;
             v.rank = v.world;
+            v.coordinator = coordinator;
         }
         if (strcmp(name, "ps") == 0)
             v.hosts[0] = hosts;
         else if (strcmp(name, "worker") == 0)
             v.hosts[1] = hosts;
-        v.world += (int)json_object_array_length(hosts);
+        else if (strcmp(name, "scheduler") == 0)
+            v.root = first_host(hosts);
+        if (!coordinator)
+            v.world += (int)json_object_array_length(hosts);
     }
+    if (!v.root)
+        v.root = v.first;
     return v;
 }
 
@@ -167,7 +186,8 @@ static char *join_hosts(struct json_object *hosts)
     return dt_buf_take(&b);
 }
 
-/* TensorFlow: the evaluator stands beside the cluster, not in it. */
+/* TensorFlow knows ps, worker and chief; its evaluator would stand beside the cluster, not in it.
+ */
 static void set_tf_config(struct json_object *launch, const char *role, int rank,
                           struct dt_strv *env)
 {
@@ -176,7 +196,7 @@ static void set_tf_config(struct json_object *launch, const char *role, int rank
     for (size_t i = 0; i < json_object_array_length(roles); i++) {
         struct json_object *r = json_object_array_get_idx(roles, i);
         const char *name = dt_json_str(r, "name", "");
-        if (strcmp(name, "evaluator") != 0)
+        if (strcmp(name, "evaluator") != 0 && strcmp(name, "scheduler") != 0)
             json_object_object_add(cluster, name, json_object_get(dt_json_get(r, "hosts")));
     }
     json_object_object_add(task, "type", json_object_new_string(role));
@@ -189,47 +209,85 @@ static void set_tf_config(struct json_object *launch, const char *role, int rank
     json_object_put(o);
 }
 
-static void set_frameworks(const struct view *v, const char *role, int rank, int local_rank,
-                           struct dt_strv *env)
+/* The two variables that an address is told by. */
+static void set_address(struct dt_strv *env, const char *host, const char *addr, const char *port)
 {
-    const char *colon = strrchr(v->first, ':');
-    char *address = dt_xstrndup(v->first, (size_t)(colon - v->first));
-    dt_launch_setenv(env, "MASTER_ADDR", address);
-    dt_launch_setenv(env, "MASTER_PORT", colon + 1);
-    setf(env, "RANK", "%d", v->rank + rank);
-    setf(env, "WORLD_SIZE", "%d", v->world);
-    setf(env, "LOCAL_RANK", "%d", local_rank);
-    dt_launch_setenv(env, "DMLC_ROLE", strcmp(role, "ps") == 0 ? "server" : "worker");
-    dt_launch_setenv(env, "DMLC_PS_ROOT_URI", address);
-    dt_launch_setenv(env, "DMLC_PS_ROOT_PORT", colon + 1);
-    setf(env, "DMLC_NUM_SERVER", "%zu", v->hosts[0] ? json_object_array_length(v->hosts[0]) : 0);
-    setf(env, "DMLC_NUM_WORKER", "%zu", v->hosts[1] ? json_object_array_length(v->hosts[1]) : 0);
+    const char *colon = strrchr(host, ':');
+    char *address = dt_xstrndup(host, (size_t)(colon - host));
+    dt_launch_setenv(env, addr, address);
+    dt_launch_setenv(env, port, colon + 1);
     free(address);
 }
 
-int dt_task_env(struct json_object *launch, const char *role, int role_rank, int local_rank,
-                int restarts, struct dt_strv *env, struct dt_error *e)
+static size_t count(struct json_object *hosts)
+{
+    return hosts ? json_object_array_length(hosts) : 0;
+}
+
+/* env://, and for workers the defaults of torchrun's options: each runs one torchrun. */
+static void set_torch(const struct view *v, const struct dt_task_place *t, struct dt_strv *env)
+{
+    static const char *const own[] = {
+        "RANK",       "WORLD_SIZE",    "LOCAL_RANK",       "LOCAL_WORLD_SIZE",
+        "PET_NNODES", "PET_NODE_RANK", "PET_RDZV_BACKEND", "PET_RDZV_ENDPOINT"};
+    set_address(env, v->first, "MASTER_ADDR", "MASTER_PORT");
+    for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+        unset(env, own[i]);
+    if (v->coordinator)
+        return;
+    setf(env, "RANK", "%d", v->rank + t->role_rank);
+    setf(env, "WORLD_SIZE", "%d", v->world);
+    setf(env, "LOCAL_RANK", "%d", t->local_rank);
+    setf(env, "LOCAL_WORLD_SIZE", "%d", t->local_size);
+    if (strcmp(t->role, "worker") != 0)
+        return;
+    setf(env, "PET_NNODES", "%zu", count(v->hosts[1]));
+    setf(env, "PET_NODE_RANK", "%d", t->role_rank);
+    dt_launch_setenv(env, "PET_RDZV_BACKEND", "c10d");
+    dt_launch_setenv(env, "PET_RDZV_ENDPOINT", first_host(v->hosts[1]));
+}
+
+/* MXNet, BytePS and all that is made with ps-lite. */
+static void set_dmlc(const struct view *v, const struct dt_task_place *t, struct dt_strv *env)
+{
+    const char *role = strcmp(t->role, "ps") == 0 ? "server" : t->role;
+    set_address(env, v->root, "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT");
+    dt_launch_setenv(env, "DMLC_ROLE", role);
+    setf(env, "DMLC_NUM_SERVER", "%zu", count(v->hosts[0]));
+    setf(env, "DMLC_NUM_WORKER", "%zu", count(v->hosts[1]));
+    unset(env, "DMLC_WORKER_ID");
+    if (strcmp(role, "worker") == 0)
+        setf(env, "DMLC_WORKER_ID", "%d", t->role_rank);
+}
+
+int dt_task_env(struct json_object *launch, const struct dt_task_place *t, int restarts,
+                struct dt_strv *env, struct dt_error *e)
 {
     static const char *const gpu[] = {"CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
                                       "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
                                       "ZE_AFFINITY_MASK"};
     static const char *const lists[] = {"DT_PS_HOSTS", "DT_WORKER_HOSTS"};
-    struct view v = look(launch, role);
+    struct view v = look(launch, t->role);
     if (!v.mine || !v.first || !strrchr(v.first, ':'))
-        return dt_fail(e, "role %s is not part of this launch", role);
-    if (role_rank < 0 || role_rank >= (int)json_object_array_length(dt_json_get(v.mine, "hosts")))
-        return dt_fail(e, "role %s has no task %d in this launch", role, role_rank);
+        return dt_fail(e, "role %s is not part of this launch", t->role);
+    if (t->role_rank < 0 || t->role_rank >= (int)count(dt_json_get(v.mine, "hosts")))
+        return dt_fail(e, "role %s has no task %d in this launch", t->role, t->role_rank);
     dt_trial_env(launch, dt_json_str(launch, "dir", "."), restarts, env);
-    dt_launch_setenv(env, "DT_ROLE", role);
-    setf(env, "DT_RANK", "%d", v.rank + role_rank);
-    setf(env, "DT_ROLE_RANK", "%d", role_rank);
+    dt_launch_setenv(env, "DT_ROLE", t->role);
+    setf(env, "DT_RANK", "%d", v.rank + t->role_rank);
+    setf(env, "DT_ROLE_RANK", "%d", t->role_rank);
     for (int i = 0; i < 2; i++) {
         char *hosts = join_hosts(v.hosts[i]);
         dt_launch_setenv(env, lists[i], hosts);
         free(hosts);
     }
-    set_tf_config(launch, role, role_rank, env);
-    set_frameworks(&v, role, role_rank, local_rank, env);
+    if (strcmp(t->role, "scheduler") == 0)
+        unset(env, "TF_CONFIG");
+    else
+        set_tf_config(launch, t->role, t->role_rank, env);
+    set_torch(&v, t, env);
+    if (strcmp(t->role, "chief") != 0)
+        set_dmlc(&v, t, env);
     if (dt_json_int(v.mine, "gpus", 0) == 0)
         for (size_t i = 0; i < sizeof(gpu) / sizeof(*gpu); i++)
             unset(env, gpu[i]);

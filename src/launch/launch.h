@@ -30,6 +30,7 @@ struct dt_launch_role {
     int group;             /* het component; 0 in a plain job */
     int mem_per_cpu;       /* MiB that a step is to have; 0: as the job has it; layout steps only */
     bool background;       /* serves the others: is ended when they are done (ps) */
+    bool coordinator;      /* one task that does no part of the work, beside the first that does */
 };
 
 struct dt_launch_node {
@@ -58,6 +59,7 @@ struct dt_launch_plan {
     int submitted_tasks;
     char *dir; /* where logs and results go, absolute */
     char *job;
+    char *root; /* numeric address of the scheduler; NULL where there is none or it is not known */
     struct dt_launch_role *roles;
     size_t n_roles;
     struct dt_launch_node *nodes;
@@ -71,6 +73,10 @@ struct dt_launch_plan {
  * workers. NULL on error. */
 struct dt_launch_plan *dt_launch_plan_read(char *const *env, struct dt_error *e);
 void dt_launch_plan_free(struct dt_launch_plan *p);
+/* Adds the coordinator that the trial asks for, if any, as the last role: TensorFlow's "chief", which
+ * the others serve, or the "scheduler" of DMLC's parameter servers. It has a step of its own that
+ * overlaps the others', on the node of the first task. */
+void dt_launch_add_coordinator(struct dt_launch_plan *p);
 /* The value of a variable in an environ-style array, or NULL. */
 const char *dt_launch_getenv(char *const *env, const char *name);
 /* Replaces or adds NAME=VALUE in an environ-style list. */
@@ -84,6 +90,9 @@ char *dt_launch_dir(struct json_object *plan, char *const *env);
 /* Gives every node its address and every task a port, asking the nodes themselves where there are
  * several. `number` counts the launches of the job from 1. */
 int dt_ports_assign(struct dt_launch_plan *p, int number, char *const *env, struct dt_error *e);
+/* The IPv4 address of a host as others reach it; NULL where it has none. Of this host itself not the
+ * loopback address that /etc/hosts may give, if there is another. Caller frees. */
+char *dt_numeric_address(const char *host);
 /* Finds `need` free ports on this host, in the window of node `index` of `nodes` so that nodes that
  * share a host do not meet. `local_range` is the text of ip_local_port_range (may be NULL); `seed`
  * moves the start. */
@@ -101,9 +110,14 @@ void dt_trial_env(struct json_object *plan, const char *dir, int slurm_restarts,
 /* The description of one launch that every task gets: the trial, and every role with its tasks'
  * host:port. */
 struct json_object *dt_launch_describe(const struct dt_launch_plan *p, int number);
+/* Which task of a launch: `local_rank` of the `local_size` tasks of its role on its node. */
+struct dt_task_place {
+    const char *role;
+    int role_rank, local_rank, local_size;
+};
 /* Sets in `env` what one task finds, and takes away the GPU variables of a role without GPUs. */
-int dt_task_env(struct json_object *launch, const char *role, int role_rank, int local_rank,
-                int restarts, struct dt_strv *env, struct dt_error *e);
+int dt_task_env(struct json_object *launch, const struct dt_task_place *task, int restarts,
+                struct dt_strv *env, struct dt_error *e);
 
 /* ---- bind.c ----
  *

@@ -364,6 +364,27 @@ static int read_all(struct dt_launch_plan *p, char *const *env, struct dt_error 
     return 0;
 }
 
+void dt_launch_add_coordinator(struct dt_launch_plan *p)
+{
+    const char *name = dt_json_str(p->json, "coordinator", NULL);
+    if (!name || p->n_tasks == 0)
+        return;
+    bool chief = strcmp(name, "chief") == 0;
+    for (size_t i = 0; chief && i < p->n_roles; i++)
+        p->roles[i].background = true;
+    p->roles = dt_xrealloc(p->roles, p->n_roles + 1, sizeof(*p->roles));
+    p->roles[p->n_roles++] = (struct dt_launch_role){
+        .name = dt_xstrdup(name),
+        .count = 1,
+        .cpus = 1,
+        .group = p->roles[p->tasks[0].role].group,
+        .background = !chief,
+        .coordinator = true,
+    };
+    p->tasks = dt_xrealloc(p->tasks, p->n_tasks + 1, sizeof(*p->tasks));
+    p->tasks[p->n_tasks++] = (struct dt_launch_task){(int)p->n_roles - 1, 0, p->tasks[0].node, 0};
+}
+
 struct dt_launch_plan *dt_launch_plan_read(char *const *env, struct dt_error *e)
 {
     struct dt_launch_plan *p = dt_xcalloc(1, sizeof(*p));
@@ -391,5 +412,6 @@ void dt_launch_plan_free(struct dt_launch_plan *p)
     free(p->tasks);
     free(p->dir);
     free(p->job);
+    free(p->root);
     free(p);
 }

@@ -1,6 +1,9 @@
 #include "launch/launch.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -104,6 +107,37 @@ static char *own_address(void)
     return dt_xstrdup(resolves(slurm) ? slurm : "127.0.0.1");
 }
 
+/* The first address of this host that others may reach, or 0. */
+static in_addr_t outer_address(void)
+{
+    struct ifaddrs *list = NULL;
+    in_addr_t found = 0;
+    if (getifaddrs(&list) < 0)
+        return 0;
+    for (struct ifaddrs *i = list; i && !found; i = i->ifa_next) {
+        const struct sockaddr_in *a = (const void *)i->ifa_addr;
+        if (a && a->sin_family == AF_INET && (i->ifa_flags & IFF_UP) &&
+            !(i->ifa_flags & IFF_LOOPBACK))
+            found = a->sin_addr.s_addr;
+    }
+    freeifaddrs(list);
+    return found;
+}
+
+char *dt_numeric_address(const char *host)
+{
+    struct addrinfo *list = NULL, hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
+    char text[INET_ADDRSTRLEN];
+    if (getaddrinfo(host, NULL, &hints, &list) != 0)
+        return NULL;
+    struct in_addr a = ((const struct sockaddr_in *)(const void *)list->ai_addr)->sin_addr;
+    freeaddrinfo(list);
+    in_addr_t outer = ntohl(a.s_addr) >> 24 == IN_LOOPBACKNET ? outer_address() : 0;
+    if (outer)
+        a.s_addr = outer;
+    return dt_xstrdup(inet_ntop(AF_INET, &a, text, sizeof(text)));
+}
+
 static int find_here(uint64_t seed, int index, int nodes, int need, int *out, struct dt_error *e)
 {
     char *range = dt_read_file(RANGE_FILE, 4096, NULL, NULL);
@@ -193,7 +227,10 @@ static void probe_share(const struct dt_launch_plan *p, struct dt_strv *argv)
 static void probe_argv(const struct dt_launch_plan *p, const char *srun, const char *self,
                        uint64_t seed, int need, struct dt_strv *argv)
 {
-    int groups = p->het ? (int)p->n_roles : 1;
+    int groups = 1;
+    for (size_t i = 0; i < p->n_roles; i++)
+        if (p->roles[i].group >= groups)
+            groups = p->roles[i].group + 1;
     dt_strv_add(argv, srun);
     for (int g = 0; g < groups; g++) {
         int nodes = 0;
@@ -254,7 +291,7 @@ static int ask_nodes(struct dt_launch_plan *p, uint64_t seed, char *const *env, 
     return rc;
 }
 
-int dt_ports_assign(struct dt_launch_plan *p, int number, char *const *env, struct dt_error *e)
+static int assign(struct dt_launch_plan *p, int number, char *const *env, struct dt_error *e)
 {
     /* another start for every launch of a job, and every trial in it: two may run at once */
     uint64_t launch = (uint64_t)(number - 1);
@@ -274,5 +311,14 @@ int dt_ports_assign(struct dt_launch_plan *p, int number, char *const *env, stru
         free(address);
     }
     free(ports);
+    return rc;
+}
+
+int dt_ports_assign(struct dt_launch_plan *p, int number, char *const *env, struct dt_error *e)
+{
+    int rc = assign(p, number, env, e);
+    for (size_t t = 0; t < p->n_tasks && rc == 0; t++)
+        if (strcmp(p->roles[p->tasks[t].role].name, "scheduler") == 0)
+            p->root = dt_numeric_address(p->nodes[p->tasks[t].node].address);
     return rc;
 }

@@ -151,7 +151,12 @@ void dt_step_argv(const struct dt_launch_plan *p, size_t role, const char *srun,
     dt_strv_addf(out, "--ntasks=%d", r->count);
     dt_strv_addf(out, "--cpus-per-task=%d", r->cpus);
     dt_strv_add(out, "--distribution=arbitrary");
-    if (p->steps) {
+    if (r->coordinator) {
+        dt_strv_add(out, "--overlap");
+        dt_strv_add(out, "--mem=0");
+        if (p->steps)
+            dt_strv_add(out, "--exact");
+    } else if (p->steps) {
         add_share(r, out);
     } else if (!p->het && p->n_roles > 1) {
         if (!p->overcommit) /* an exact step may not have more tasks than CPUs */
@@ -565,6 +570,7 @@ int dt_steps_run(struct dt_launch_plan *p, const char *srun, const struct dt_shi
     char *self = dt_self_exe(e), *tasks = dt_xasprintf("%s/tasks", p->dir), *launch = NULL;
     int rc = -1;
     p->bind = p->bind && !dt_bind_is_given(&s->pass, environ);
+    dt_launch_add_coordinator(p);
     r.steps = dt_xcalloc(p->n_roles, sizeof(*r.steps));
     for (size_t i = 0; i < p->n_roles; i++)
         r.steps[i].control = -1;

@@ -412,24 +412,26 @@ static struct json_object *read_launch(const char *arg, struct dt_error *e)
     return o;
 }
 
-static bool is_background(struct json_object *launch, const char *role)
+static bool has_flag(struct json_object *launch, const char *role, const char *flag)
 {
     struct json_object *roles = dt_json_get(launch, "roles");
     for (size_t i = 0; roles && i < json_object_array_length(roles); i++) {
         struct json_object *r = json_object_array_get_idx(roles, i);
         if (strcmp(dt_json_str(r, "name", ""), role) == 0)
-            return dt_json_bool(r, "background", false);
+            return dt_json_bool(r, flag, false);
     }
     return false;
 }
 
-/* Whether the step has one task on each of its nodes. */
-static bool is_alone(void)
+/* What the step has on its nodes: whether one task on each, and how many on this one (1 where Slurm
+ * does not tell). */
+static bool look_at_step(int *here)
 {
-    int *counts;
+    int *counts, node = env_number("SLURM_NODEID");
     const char *text = getenv("SLURM_STEP_TASKS_PER_NODE");
     int n = text ? dt_counts_expand(text, &counts) : -1;
     bool alone = n > 0;
+    *here = node >= 0 && node < n ? counts[node] : 1;
     for (int i = 0; i < n; i++)
         alone &= counts[i] == 1;
     if (n >= 0)
@@ -437,7 +439,7 @@ static bool is_alone(void)
     return alone;
 }
 
-static void prepare_monitor(struct task *t, struct json_object *launch)
+static void prepare_monitor(struct task *t, struct json_object *launch, bool alone)
 {
     struct json_object *monitor = dt_json_get(launch, "monitor");
     double mib = dt_json_num(dt_json_get(monitor, "mem_mib"), t->role, NAN);
@@ -449,8 +451,8 @@ static void prepare_monitor(struct task *t, struct json_object *launch)
         .role = t->role,
         .rank = t->rank,
         .first_here = local == 0,
-        .alone = is_alone(),
-        .period = dt_json_num(monitor, "period_s", 0),
+        .alone = alone,
+        .period = has_flag(launch, t->role, "coordinator") ? 0 : dt_json_num(monitor, "period_s", 0),
         .limits = {cpus > 0 ? cpus : INFINITY, mib * 1024 * 1024},
     };
 }
@@ -468,22 +470,23 @@ static int prepare(struct task *t, struct json_object *launch, struct dt_error *
 {
     struct dt_strv env = DT_STRV_INIT;
     const char *node = getenv("SLURMD_NODENAME");
-    int local = env_number("SLURM_LOCALID"), restarts = env_number("SLURM_RESTART_COUNT");
+    int local = env_number("SLURM_LOCALID"), restarts = env_number("SLURM_RESTART_COUNT"), here;
+    bool alone = look_at_step(&here);
     t->rank = env_number("SLURM_PROCID");
     t->launch = (int)dt_json_int(launch, "number", 0);
     t->run = (int)dt_json_int(launch, "run", 1);
     t->dir = dt_xstrdup(dt_json_str(launch, "dir", "."));
     t->node = dt_xstrdup(node ? node : "?");
-    t->controlled = is_background(launch, t->role);
+    t->controlled = has_flag(launch, t->role, "background");
     dt_strv_addv(&env, environ);
-    if (dt_task_env(launch, t->role, t->rank, local < 0 ? 0 : local, restarts < 0 ? 0 : restarts,
-                    &env, e) < 0) {
+    struct dt_task_place place = {t->role, t->rank, local < 0 ? 0 : local, here};
+    if (dt_task_env(launch, &place, restarts < 0 ? 0 : restarts, &env, e) < 0) {
         dt_strv_free(&env);
         return -1;
     }
     bind(t, launch, local, &env);
     environ = env.v; /* kept to the end of the process */
-    prepare_monitor(t, launch);
+    prepare_monitor(t, launch, alone);
     return 0;
 }
 

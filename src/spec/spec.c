@@ -485,6 +485,27 @@ static int parse_placement(struct dt_spec *s, const struct dt_place *top, struct
     return rc;
 }
 
+/* {"coordinator": "chief"} */
+static int parse_launch(struct dt_spec *s, const struct dt_place *top, struct json_object *o,
+                        struct dt_error *e)
+{
+    static const char *const keys[] = {"coordinator"};
+    struct dt_place p = dt_spec_under(top, "launch"), q = dt_spec_under(&p, "coordinator");
+    if (!o)
+        return 0;
+    if (!json_object_is_type(o, json_type_object))
+        return dt_spec_fail(&p, e, "an object like {\"coordinator\": \"chief\"} is needed here, this "
+                                   "is %s", dt_spec_type_word(o));
+    if (dt_spec_check_keys(&p, o, keys, COUNT(keys), e) < 0 ||
+        dt_spec_get_string(&p, o, "coordinator", &s->coordinator, e) < 0)
+        return -1;
+    if (s->coordinator && strcmp(s->coordinator, "chief") != 0 &&
+        strcmp(s->coordinator, "scheduler") != 0)
+        return dt_spec_fail(&q, e, "\"%s\" is not a coordinator; there are chief (TensorFlow) and "
+                                   "scheduler (MXNet, BytePS)", s->coordinator);
+    return 0;
+}
+
 /* Where a section stands in its file; NULL where there is no file. Caller frees. */
 static char *place_of(const struct dt_place *top, const char *key)
 {
@@ -528,7 +549,7 @@ static int parse_all(struct dt_spec *s, const struct dt_place *top, struct dt_er
     static const char *const keys[] = {
         "version", "dt",      "hyperparameters", "constraints", "candidates", "objective",
         "target",  "quality", "search",          "metrics",     "layout",     "replay",
-        "history", "monitor", "reallocate",      "checkpoint",  "placement"};
+        "history", "monitor", "reallocate",      "checkpoint",  "placement",  "launch"};
     struct json_object *json = s->json;
     struct dt_place q = dt_spec_under(top, "version");
     if (dt_spec_check_keys(top, json, keys, COUNT(keys), e) < 0)
@@ -548,6 +569,7 @@ static int parse_all(struct dt_spec *s, const struct dt_place *top, struct dt_er
         parse_layout(s, top, json, e) < 0 ||
         parse_replay(s, top, dt_json_get(json, "replay"), e) < 0 ||
         parse_history(s, top, dt_json_get(json, "history"), e) < 0 ||
+        parse_launch(s, top, dt_json_get(json, "launch"), e) < 0 ||
         parse_monitor(s, top, dt_json_get(json, "monitor"), e) < 0 ||
         parse_placement(s, top, dt_json_get(json, "placement"), e) < 0 ||
         dt_spec_parse_reallocate(s, top, dt_json_get(json, "reallocate"), e) < 0 ||
@@ -620,6 +642,7 @@ void dt_spec_free(struct dt_spec *s)
     free(s->quality.metric);
     free(s->algorithm);
     free(s->history_key);
+    free(s->coordinator);
     dt_strv_free(&s->history_from);
     dt_strv_free(&s->pattern_names);
     dt_strv_free(&s->patterns);

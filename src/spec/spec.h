@@ -101,6 +101,8 @@ struct dt_spec {
     struct dt_strv pattern_names, patterns;
     char *step; /* the metric that says how far a trial is; NULL: epoch, or else step */
 
+    char *coordinator; /* a task more beside the first: "chief" or "scheduler"; NULL: none */
+
     enum dt_monitor_source monitor_source;
     double monitor_period; /* seconds between samples of what running trials use; 0: none are taken */
 

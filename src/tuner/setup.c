@@ -299,7 +299,8 @@ static int apply_stored(struct dt_setup *s, struct json_object **doc, char **tex
     s->config = a.config;
     s->applied = a.text;
     json_object_put(*doc);
-    *doc = dt_history_spec(s->config);
+    *doc = dt_history_spec(s->config, a.coordinator);
+    free(a.coordinator);
     free(*text);
     free(*name);
     *text = NULL;

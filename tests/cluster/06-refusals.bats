@@ -306,10 +306,13 @@ report() {
     spec '1: search.min_improve: per cent between 0 and 100 *' '{"search": {"min_improve": -1}}'
     spec '1: search.min_improve: per cent between 0 and 100 *' '{"search": {"min_improve": 200}}'
     spec '1: search.parallel: a whole number between 1 *' '{"search": {"parallel": "all"}}'
+    spec '1: launch.coordinator: "cheif" is not a coordinator; there are chief *' '{"launch": {"coordinator": "cheif"}}'
+    spec '1: launch.coordinater: *did you mean "coordinator"?' '{"launch": {"coordinater": "chief"}}'
+    spec '1: launch: an object like *' '{"launch": "chief"}'
     spec '1: layout: "hte" is not a layout; *' '{"layout": "hte"}'
     spec '1: replay: "objective" is missing*' '{"replay": {}}'
     spec '1: replay.goal: "up" is not a goal; *' '{"replay": {"objective": "t", "goal": "up"}}'
-    report 26
+    report 29
 }
 
 @test "SPEC: constraints" {

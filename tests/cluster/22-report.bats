@@ -258,13 +258,20 @@ END
         grep -q "^ok.*$word" said
     done
     # no plugins, no backfill, forgetful, and a folder that cannot be written
-    other=$("$BATS_TEST_DIRNAME/dt-cluster" up --nodes 1 --conf SchedulerType=sched/builtin --conf MinJobAge=10 3>&-)
+    : >plugstack.conf
+    dirs=$(scontrol show config | sed -n 's/^PluginDir *= //p')
+    other=$("$BATS_TEST_DIRNAME/dt-cluster" up --nodes 1 --conf SchedulerType=sched/builtin --conf MinJobAge=10 \
+        --conf "PluginDir=$dirs" --conf "PlugStackConfig=$PWD/plugstack.conf" 3>&-)
     (
         eval "$("$BATS_TEST_DIRNAME/dt-cluster" env "$other")"
         PATH=$DT_BUILD:$PATH DT_TUNE_HISTORY=$BATS_TEST_TMPDIR/said/history run -1 dt-tune doctor
         echo "$output" >"$BATS_TEST_TMPDIR/ill"
         PATH=$DT_BUILD:$PATH DT_TUNE_HISTORY=$BATS_TEST_TMPDIR/said/history run -1 dt-tune doctor --no-plugins
         [[ $output != *plugstack* ]]
+        # a name in plugstack.conf is looked for along PluginDir
+        echo "optional spank_dt_tune.so" >"$BATS_TEST_TMPDIR/plugstack.conf"
+        PATH=$DT_BUILD:$PATH run -1 dt-tune doctor
+        [[ $output == *"ok    $DT_BUILD/.libs/spank_dt_tune.so is there"* ]]
     )
     "$BATS_TEST_DIRNAME/dt-cluster" down "$other"
     other=

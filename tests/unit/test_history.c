@@ -565,7 +565,7 @@ static void the_layout_is_what_the_study_meant(void **state)
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct json_object *config = json_of(cases[i].config), *doc = dt_history_spec(config);
+        struct json_object *config = json_of(cases[i].config), *doc = dt_history_spec(config, NULL);
         struct dt_error e = DT_ERROR_INIT;
         struct dt_spec *spec = dt_spec_parse(doc, NULL, "stored", &e);
         struct dt_job job = {.tasks = 3, .cpus = 1};

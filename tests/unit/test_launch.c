@@ -586,11 +586,17 @@ static void test_task_env(void **state)
         {"RANK", "3"},
         {"WORLD_SIZE", "5"},
         {"LOCAL_RANK", "0"},
+        {"LOCAL_WORLD_SIZE", "2"},
+        {"PET_NNODES", "3"},
+        {"PET_NODE_RANK", "1"},
+        {"PET_RDZV_BACKEND", "c10d"},
+        {"PET_RDZV_ENDPOINT", "a:3"},
         {"DMLC_ROLE", "worker"},
         {"DMLC_PS_ROOT_URI", "a"},
         {"DMLC_PS_ROOT_PORT", "1"},
         {"DMLC_NUM_SERVER", "2"},
         {"DMLC_NUM_WORKER", "3"},
+        {"DMLC_WORKER_ID", "1"},
         {"CUDA_VISIBLE_DEVICES", "2"},
         {"TF_CONFIG",
          "{\"cluster\":{\"ps\":[\"a:1\",\"b:2\"],\"worker\":[\"a:3\",\"b:4\",\"b:5\"]},"
@@ -602,7 +608,7 @@ static void test_task_env(void **state)
     (void)state;
     dt_strv_add(&env, "CUDA_VISIBLE_DEVICES=2");
     dt_strv_add(&env, "RANK=17");
-    assert_int_equal(dt_task_env(launch, "worker", 1, 0, 2, &env, &e), 0);
+    assert_int_equal(dt_task_env(launch, &(struct dt_task_place){"worker", 1, 0, 2}, 2, &env, &e), 0);
     for (size_t i = 0; i < COUNT(expected); i++) {
         const char *value = dt_launch_getenv(env.v, expected[i][0]);
         if (!value)
@@ -610,14 +616,76 @@ static void test_task_env(void **state)
         else
             assert_string_equal(value, expected[i][1]);
     }
-    assert_int_equal(dt_task_env(launch, "ps", 1, 0, 0, &env, &e), 0);
+    assert_int_equal(dt_task_env(launch, &(struct dt_task_place){"ps", 1, 0, 1}, 0, &env, &e), 0);
     assert_null(dt_launch_getenv(env.v, "CUDA_VISIBLE_DEVICES"));
     assert_string_equal(dt_launch_getenv(env.v, "DMLC_ROLE"), "server");
-    assert_int_equal(dt_task_env(launch, "ps", 2, 0, 0, &env, &e), -1);
-    assert_int_equal(dt_task_env(launch, "chief", 0, 0, 0, &env, &e), -1);
+    assert_null(dt_launch_getenv(env.v, "DMLC_WORKER_ID"));
+    assert_null(dt_launch_getenv(env.v, "PET_NNODES"));
+    assert_int_equal(dt_task_env(launch, &(struct dt_task_place){"ps", 2, 0, 1}, 0, &env, &e), -1);
+    assert_int_equal(dt_task_env(launch, &(struct dt_task_place){"chief", 0, 0, 1}, 0, &env, &e), -1);
     dt_error_clear(&e);
     dt_strv_free(&env);
     json_object_put(launch);
+}
+
+/* The environment of one task of env's trial with that coordinator, one variable. */
+static void expect_task(const char *coordinator, const char *role, const char *name,
+                        const char *expected)
+{
+    char *plan = dt_xasprintf("DT_PLAN={\"dir\":\"/d\",\"coordinator\":\"%s\",\"roles\":[" ROLE(
+                                  "ps", 1, 1, 0) "," ROLE("worker", 2, 2, 1) "]}",
+                              coordinator);
+    char *env[] = {plan, "SLURM_JOB_ID=5", "SLURM_JOB_NODELIST=h[1-2]",
+                   "SLURM_JOB_CPUS_PER_NODE=8(x2)", NULL};
+    struct dt_launch_plan *p = dt_launch_plan_read(env, NULL);
+    struct dt_strv out = DT_STRV_INIT;
+    assert_non_null(p);
+    assert_int_equal(p->n_tasks, 3);
+    dt_launch_add_coordinator(p);
+    assert_int_equal(p->n_tasks, 4);
+    assert_int_equal(p->tasks[3].node, p->tasks[0].node);
+    bool chief = strcmp(coordinator, "chief") == 0;
+    assert_int_equal(p->roles[1].background, chief);
+    assert_int_equal(p->roles[2].background, !chief);
+    for (size_t i = 0; i < p->n_tasks; i++)
+        p->tasks[i].port = 10 + (int)i;
+    p->root = chief ? NULL : dt_xstrdup("10.0.0.1");
+    struct json_object *launch = dt_launch_describe(p, 1);
+    dt_strv_add(&out, "RANK=7");
+    dt_strv_add(&out, "TF_CONFIG=x");
+    assert_int_equal(
+        dt_task_env(launch, &(struct dt_task_place){role, 0, 0, 1}, 0, &out, NULL), 0);
+    const char *value = dt_launch_getenv(out.v, name);
+    assert_string_equal(value ? value : "(none)", expected);
+    json_object_put(launch);
+    dt_strv_free(&out);
+    dt_launch_plan_free(p);
+    free(plan);
+}
+
+static void test_coordinator(void **state)
+{
+    (void)state;
+    expect_task("chief", "chief", "TF_CONFIG",
+                "{\"cluster\":{\"ps\":[\"h1:10\"],\"worker\":[\"h1:11\",\"h2:12\"],\"chief\":[\"h1:13\"]},"
+                "\"task\":{\"type\":\"chief\",\"index\":0}}");
+    expect_task("chief", "chief", "RANK", "(none)");
+    expect_task("chief", "worker", "WORLD_SIZE", "3");
+    expect_task("scheduler", "scheduler", "TF_CONFIG", "(none)");
+    expect_task("scheduler", "scheduler", "DMLC_ROLE", "scheduler");
+    expect_task("scheduler", "worker", "DMLC_PS_ROOT_URI", "10.0.0.1");
+    expect_task("scheduler", "ps", "DMLC_PS_ROOT_PORT", "13");
+}
+
+/* Of this host not the loopback address, if it has another. */
+static void test_numeric_address(void **state)
+{
+    (void)state;
+    char *here = dt_numeric_address("localhost"), *nowhere = dt_numeric_address("no such host");
+    assert_non_null(here);
+    assert_int_equal(strspn(here, "0123456789."), strlen(here));
+    assert_null(nowhere);
+    free(here);
 }
 
 /* ---- the command line ---- */
@@ -795,6 +863,8 @@ int main(void)
         cmocka_unit_test(test_task_env),
         cmocka_unit_test(test_hydra_in_a_share),
         cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_coordinator),
+        cmocka_unit_test(test_numeric_address),
         cmocka_unit_test(test_shim),
         cmocka_unit_test(test_colon_is_dt_launchs_own_argument),
         cmocka_unit_test(test_ports),

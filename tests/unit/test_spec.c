@@ -105,7 +105,7 @@ static const char full[] =
     "  \"objective\": {\"metric\": \"accuracy\", \"goal\": \"maximize\"},\n"
     "  \"target\": {\"metric\": \"loss\", \"at_most\": 0.5}, \"quality\": {\"metric\": "
     "\"acc\", \"at_least\": 0.9},\n"
-    "  \"layout\": \"het\",\n"
+    "  \"layout\": \"het\", \"launch\": {\"coordinator\": \"chief\"},\n"
     "  \"search\": {\"algorithm\": \"grid\", \"seed\": 7, \"max_configs\": 40, \"min_configs\": 3, "
     "\"window\": 4,\n"
     "             \"min_improve\": 5, \"max_failures\": 2, \"parallel\": 8, \"grid_levels\": 3, "
@@ -164,6 +164,7 @@ static void every_section_is_read(void **state)
     assert_int_equal(s->constraints.n, 2);
     assert_string_equal(s->constraints.v[1], "batch >= 64");
     assert_string_equal(s->candidates, "rows.csv");
+    assert_string_equal(s->coordinator, "chief");
     assert_true(s->objective == DT_OBJECTIVE_METRIC && s->maximize);
     char *text = dt_spec_objective_text(s);
     assert_string_equal(text, "max:accuracy");
@@ -254,7 +255,7 @@ static const struct {
     {"{\"zzzzzzzz\": {}}",
      "S.json:1: zzzzzzzz: unknown key; known are: version, dt, hyperparameters, constraints, "
      "candidates, objective, target, quality, search, metrics, layout, replay, history, "
-     "monitor, reallocate, checkpoint, placement"},
+     "monitor, reallocate, checkpoint, placement, launch"},
     {"{\"dt\": []}", "S.json:1: dt: an object is needed here, this is an array"},
     {"{\"dt\": {\n\"worker\": 1}}", "S.json:2: dt.worker: unknown key; did you mean \"workers\"?"},
     {"{\"dt\": {\n\"lr\": 1}}",
