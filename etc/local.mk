@@ -1,5 +1,5 @@
 # What is installed besides programs: the documents, and example jobs for users to copy.
-dist_doc_DATA = README.md LICENSE etc/plugstack.conf.d/dt-tune.conf
+dist_doc_DATA = README.md LICENSE etc/plugstack.conf.d/dt-tune.conf etc/dt-tune.conf.example
 examplesdir = $(docdir)/examples
 dist_examples_SCRIPTS = \
 	etc/examples/ps_async.sh etc/examples/ps_sync.sh etc/examples/ddp.sh etc/examples/heat_mpi.sh etc/examples/serve.sh

@@ -13,7 +13,7 @@ UNIT_TESTS = \
 	tests/unit/test_optimizer tests/unit/test_stopping tests/unit/test_prune tests/unit/test_population \
 	tests/unit/test_handover tests/unit/test_reallocate tests/unit/test_study tests/unit/test_metrics \
 	tests/unit/test_journal tests/unit/test_replay tests/unit/test_simulate tests/unit/test_launch \
-	tests/unit/test_carrier tests/unit/test_job_submit tests/unit/test_history tests/unit/test_serve \
+	tests/unit/test_carrier tests/unit/test_conf tests/unit/test_job_submit tests/unit/test_history tests/unit/test_serve \
 	tests/unit/test_monitor tests/unit/test_steps tests/unit/test_report
 LDADD = $(LIBDT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_job_submit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/plugin
@@ -28,6 +28,7 @@ CLUSTER_TESTS = \
 	tests/cluster/13-loops.bats tests/cluster/14-pbt.bats tests/cluster/15-steps.bats \
 	tests/cluster/16-monitor.bats tests/cluster/17-reallocate.bats \
 	tests/cluster/21-faults.bats tests/cluster/22-report.bats \
+	tests/cluster/31-administration.bats \
 	tests/campaign/cluster-crash
 
 # Campaigns: many faults, seeded; make check runs a short one of each.

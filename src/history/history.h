@@ -42,7 +42,7 @@ void dt_workload_to_json(const struct dt_workload *w, const struct dt_spec *spec
 
 /* ---- the folder (history.c) ---- */
 
-/* $DT_TUNE_HISTORY, else $XDG_DATA_HOME/dt-tune/history, else ~/.local/share/dt-tune/history;
+/* $DT_TUNE_HISTORY, else what dt-tune.conf says, else $XDG_DATA_HOME/dt-tune/history, else ~/.local/share/dt-tune/history;
  * absolute, need not exist. Caller frees. NULL where nobody knows the user's home. */
 char *dt_history_dir(void);
 
