@@ -9,3 +9,12 @@ dist_examples_DATA = \
 # What programs may use lies where it is found without the examples, too.
 dist_pkgdata_DATA += etc/examples/dt_tune.py
 include_HEADERS = etc/examples/dt_tune.h
+
+# Completion in bash: of our commands in bash-completion's own folder, where it finds them by name; of sbatch where a shell
+# reads it when it starts, for sbatch's name there is taken.
+completionsdir = $(datadir)/bash-completion/completions
+dist_completions_DATA = etc/completion/dt-tune
+bashcompletiondir = $(sysconfdir)/bash_completion.d
+dist_bashcompletion_DATA = etc/completion/dt-tune-sbatch
+install-data-hook:
+	cd "$(DESTDIR)$(completionsdir)" && rm -f dt-sbatch && $(LN_S) dt-tune dt-sbatch

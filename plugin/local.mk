@@ -23,4 +23,5 @@ EXTRA_job_submit_dt_tune_la_DEPENDENCIES = plugin/job_submit.map
 install-exec-hook:
 	rm -f "$(DESTDIR)$(slurmplugindir)/spank_dt_tune.la" "$(DESTDIR)$(slurmplugindir)/job_submit_dt_tune.la"
 uninstall-hook:
+	rm -f "$(DESTDIR)$(completionsdir)/dt-sbatch"
 	rm -f "$(DESTDIR)$(slurmplugindir)/spank_dt_tune.so" "$(DESTDIR)$(slurmplugindir)/job_submit_dt_tune.so"
