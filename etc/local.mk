@@ -16,5 +16,11 @@ completionsdir = $(datadir)/bash-completion/completions
 dist_completions_DATA = etc/completion/dt-tune
 bashcompletiondir = $(sysconfdir)/bash_completion.d
 dist_bashcompletion_DATA = etc/completion/dt-tune-sbatch
-install-data-hook:
+.PHONY: link-completion unlink-completion
+link-completion:
 	cd "$(DESTDIR)$(completionsdir)" && rm -f dt-sbatch && $(LN_S) dt-tune dt-sbatch
+unlink-completion:
+	rm -f "$(DESTDIR)$(completionsdir)/dt-sbatch"
+
+# Packages: etc/packaging/build deb|rpm DIR.
+EXTRA_DIST += etc/packaging

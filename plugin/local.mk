@@ -20,8 +20,8 @@ job_submit_dt_tune_la_LDFLAGS = $(PLUGIN_LDFLAGS) -Wl,--version-script=$(srcdir)
 EXTRA_job_submit_dt_tune_la_DEPENDENCIES = plugin/job_submit.map
 
 # Slurm loads the .so alone; libtool's own notes are of no use in its folder.
-install-exec-hook:
+.PHONY: tidy-plugins remove-plugins
+tidy-plugins:
 	rm -f "$(DESTDIR)$(slurmplugindir)/spank_dt_tune.la" "$(DESTDIR)$(slurmplugindir)/job_submit_dt_tune.la"
-uninstall-hook:
-	rm -f "$(DESTDIR)$(completionsdir)/dt-sbatch"
+remove-plugins:
 	rm -f "$(DESTDIR)$(slurmplugindir)/spank_dt_tune.so" "$(DESTDIR)$(slurmplugindir)/job_submit_dt_tune.so"

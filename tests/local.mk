@@ -28,7 +28,7 @@ CLUSTER_TESTS = \
 	tests/cluster/13-loops.bats tests/cluster/14-pbt.bats tests/cluster/15-steps.bats \
 	tests/cluster/16-monitor.bats tests/cluster/17-reallocate.bats \
 	tests/cluster/21-faults.bats tests/cluster/22-report.bats \
-	tests/cluster/31-administration.bats tests/cluster/32-completion.bats \
+	tests/cluster/31-administration.bats tests/cluster/32-completion.bats tests/manuals.bats tests/packages.bats \
 	tests/campaign/cluster-crash
 
 # Campaigns: many faults, seeded; make check runs a short one of each.

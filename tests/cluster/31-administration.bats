@@ -142,3 +142,10 @@ log_lines() {
     run dt-tune doctor
     [[ $output == *"the history, $PWD/all/$(id -un),"* ]]
 }
+
+@test "the example is one, with every line switched on" {
+    sed -E 's/^#([A-Za-z]+=)/\1/' "$BATS_TEST_DIRNAME/../../etc/dt-tune.conf.example" >"$conf"
+    [ "$(grep -c '^[A-Za-z]*=' "$conf")" -ge 11 ]
+    run dt-tune doctor
+    [[ $output == *"note  $conf: Refuse=dt-tune is being upgraded, back at noon"* ]]
+}
