@@ -1,5 +1,9 @@
 # What is installed besides programs: the documents, and example jobs for users to copy.
-dist_doc_DATA = README.md LICENSE etc/plugstack.conf.d/dt-tune.conf etc/dt-tune.conf.example
+dist_doc_DATA = README.md LICENSE etc/dt-tune.conf.example
+# To be linked into the folder that plugstack.conf includes; a link that leads nowhere any more is passed over by Slurm,
+# where a line for a plugin that is gone would be an error of every command.
+plugstackdir = $(pkgdatadir)/plugstack.conf.d
+dist_plugstack_DATA = etc/plugstack.conf.d/dt-tune.conf
 examplesdir = $(docdir)/examples
 dist_examples_SCRIPTS = \
 	etc/examples/ps_async.sh etc/examples/ps_sync.sh etc/examples/ddp.sh etc/examples/heat_mpi.sh etc/examples/serve.sh

@@ -44,13 +44,14 @@ content() {
         share/doc/dt-tune/dt-tune.conf.example; do
         grep -qx "/usr/$file" files || { echo "no $file in $tools"; return 1; }
     done
-    run grep -E '^/etc|\.so$|\.la$|man8' files
+    run grep -E '^/etc|\.so$|\.la$|man8|plugstack' files
     [ "$output" = "" ]
 
     content "$plugins" >files
     grep -qE '^/usr/lib/.*/spank_dt_tune\.so$' files
     grep -qE '^/usr/lib/.*/job_submit_dt_tune\.so$' files
-    grep -qx /etc/slurm/plugstack.conf.d/dt-tune.conf files
+    grep -qx /usr/share/dt-tune/plugstack.conf.d/dt-tune.conf files
+    run ! grep /etc/slurm files
     grep -qx /usr/share/man/man8/job_submit_dt_tune.8.gz files
     run grep -E '/usr/(s?bin|include)|\.la$|/dt-tune\.conf\.5' files
     [ "$output" = "" ]
