@@ -21,8 +21,8 @@ static inline void dt_slurm_free(char **s)
     slurm_xfree((void **)s);
 }
 
-/* slurmctld's own configuration: the path of slurm.conf and when it was read. Weak, so that a program without it can load
- * the plugin, to look at its version. */
+/* slurmctld's own configuration: the path of slurm.conf and when it was read. Weak, so that a
+ * program without it can load the plugin, to look at its version. */
 extern slurm_conf_t slurm_conf __attribute__((weak));
 
 /* job_submit() is called with the configuration locked. */

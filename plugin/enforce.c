@@ -155,11 +155,9 @@ void dt_limits_end(void)
 static char *against(const char *what, const char *value, const char *advice)
 {
     char *line;
+    int n = asprintf(&line, "dt-tune: %s: %s%s%s", path ? path : DT_CONF_NAME, what, value, advice);
 
-    return asprintf(&line, "dt-tune: %s: %s%s%s", path ? path : DT_CONF_NAME, what, value, advice) <
-                   0
-               ? NULL
-               : line;
+    return n < 0 ? NULL : line;
 }
 
 static char *refuse_user(const job_desc_msg_t *job, uint32_t uid)

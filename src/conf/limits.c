@@ -101,7 +101,9 @@ struct limit {
 static int limit_one(const struct limit *l, struct json_object *search, const char *name,
                      struct dt_error *e)
 {
-    struct json_object *asked = dt_json_get(search, l->path);
+    struct json_object *asked = NULL;
+    if (json_object_object_get_ex(search, l->path, &asked) && !asked)
+        return 0;
     double value = asked ? dt_json_num(search, l->path, -1) : l->unsaid;
     bool automatic = asked && strcmp(dt_json_str(search, l->path, ""), "auto") == 0;
     if (!(l->most > 0) || (value <= l->most && !automatic))
@@ -126,9 +128,9 @@ int dt_conf_limit(const struct dt_conf *c, struct json_object *doc, const char *
         {"MaxParallel", "parallel", (double)c->parallel, steps ? INFINITY : 1},
         {"MaxConfigs", "max_configs", (double)c->configs, DEFAULT_CONFIGS},
         {"MaxNodeHours", "max_node_hours", c->node_hours, INFINITY}};
-    struct json_object *search = dt_json_get(doc, "search");
-    bool none = !search;
-    if (search && !json_object_is_type(search, json_type_object))
+    struct json_object *search = NULL;
+    bool none = !json_object_object_get_ex(doc, "search", &search);
+    if (!none && !json_object_is_type(search, json_type_object))
         return 0; /* its reader will say so */
     if (none) {
         search = json_object_new_object();

@@ -181,6 +181,9 @@ static void limits_of_a_study(void **state)
     check_too_much("{\"search\":{\"max_node_hours\":2.6}}", "MaxNodeHours=2.5");
     /* What is wrong otherwise is said by SPEC's own reader. */
     check_limited("{\"search\":3}", "{\"search\":3}");
+    check_limited("{\"search\":null}", "{\"search\":null}");
+    check_limited("{\"search\":{\"max_configs\":null,\"max_node_hours\":1}}",
+                  "{\"search\":{\"max_configs\":null,\"max_node_hours\":1}}");
 }
 
 static void who_may_tune(void **state)
