@@ -48,6 +48,12 @@ AC_DEFUN([X_AC_SLURM], [
   AS_IF([test -z "$slurmplugindir"], [slurmplugindir='${libdir}/slurm'])
   AC_MSG_RESULT([$slurmplugindir])
 
+  # Where dt-tune.conf is, with slurm.conf, when SLURM_CONF does not say so.
+  AC_ARG_WITH([slurm-sysconfdir],
+    AS_HELP_STRING([--with-slurm-sysconfdir=DIR], [where slurm.conf is (default: PREFIX/etc of --with-slurm, else /etc/slurm)]),
+    [slurmetcdir=$withval], [AS_IF([test -n "$with_slurm"], [slurmetcdir=$with_slurm/etc], [slurmetcdir=/etc/slurm])])
+
+  AC_SUBST([slurmetcdir])
   AC_SUBST([SLURM_CPPFLAGS])
   AC_SUBST([SLURM_LIBS])
   AC_SUBST([slurmplugindir])

@@ -21,6 +21,21 @@ static inline void dt_slurm_free(char **s)
     slurm_xfree((void **)s);
 }
 
+/* slurmctld's own configuration: the path of slurm.conf and when it was read. Weak, so that a
+ * program without it can load the plugin, to look at its version. */
+extern slurm_conf_t slurm_conf __attribute__((weak));
+
+/* job_submit() is called with the configuration locked. */
+static inline const char *dt_slurm_conf_path(void)
+{
+    return &slurm_conf ? slurm_conf.slurm_conf : NULL;
+}
+
+static inline time_t dt_slurm_conf_time(void)
+{
+    return &slurm_conf ? slurm_conf.last_update : 0;
+}
+
 /* job_modify() got a message for the user in 23.02. The job's record is private to slurmctld. */
 #if DT_SLURM_AT_LEAST(23, 2)
 #define DT_JOB_MODIFY_PARAMETERS job_desc_msg_t *job, void *record, uint32_t uid, char **err_msg

@@ -2,8 +2,10 @@
  *
  * Runs in slurmctld, for every submission, with locks held, since 23.02 in several threads at once.
  * So: nothing but bounded work on the strings of the request; no file, network, process, log line
- * or global state; and a job without our option costs one walk over a short array. */
+ * or global state, but for what enforce.c keeps of dt-tune.conf; and a job without our option costs
+ * one walk over a short array. */
 #include "compat.h"
+#include "enforce.h"
 #include "names.h"
 #include "expand/carrier.h"
 
@@ -270,6 +272,8 @@ static int make_tuning_job(job_desc_msg_t *job, const struct study *s, const cha
         drop_requests_of_trials(job);
     }
     set_time_and_warning(job, s);
+    if (!s->steps)
+        dt_limits_keep_tuner(job);
     if (!job->comment)
         job->comment = slurm_xstrdup("dt-tune");
     if (filter(job->environment, &job->env_size, s->steps ? is_ours : is_unwanted))
@@ -281,6 +285,18 @@ static int make_tuning_job(job_desc_msg_t *job, const struct study *s, const cha
 }
 
 /* ---- Slurm's entry points ---- */
+
+extern int init(void)
+{
+    dt_limits_start();
+    return SLURM_SUCCESS;
+}
+
+extern int fini(void)
+{
+    dt_limits_end();
+    return SLURM_SUCCESS;
+}
 
 static int refuse_kind(const job_desc_msg_t *job, char **err_msg)
 {
@@ -308,9 +324,9 @@ extern int job_submit(job_desc_msg_t *job, uint32_t uid, char **err_msg)
 {
     const char *text;
     struct study study = {0};
+    char *why;
     int rc;
 
-    (void)uid;
     if (!was_asked(job) || control_value(job, DT_ENTRY_IGNORED))
         return SLURM_SUCCESS;
     if ((rc = refuse_kind(job, err_msg)))
@@ -330,6 +346,11 @@ extern int job_submit(job_desc_msg_t *job, uint32_t uid, char **err_msg)
                       "dt-tune: the study is not of the form that slurmctld's "
                       "job_submit_dt_tune.so knows; ask "
                       "the administrator to install the same version of dt-tune on all hosts");
+    if ((why = dt_limits_refuse(job, uid))) {
+        rc = refuse(err_msg, ESLURM_ACCESS_DENIED, why);
+        free(why);
+        return rc;
+    }
     if (make_tuning_job(job, &study, text))
         return refuse(err_msg, ENOMEM, "dt-tune: slurmctld is short of memory; submit again later");
     return SLURM_SUCCESS;

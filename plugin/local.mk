@@ -12,13 +12,16 @@ spank_dt_tune_la_CFLAGS = $(DT_CFLAGS)
 spank_dt_tune_la_LDFLAGS = $(PLUGIN_LDFLAGS) -Wl,--version-script=$(srcdir)/plugin/spank.map
 EXTRA_spank_dt_tune_la_DEPENDENCIES = plugin/spank.map
 
-job_submit_dt_tune_la_SOURCES = plugin/job_submit_dt_tune.c src/expand/carrier.c src/expand/carrier.h
+job_submit_dt_tune_la_SOURCES = \
+	plugin/job_submit_dt_tune.c plugin/enforce.h plugin/enforce.c src/expand/carrier.c src/expand/carrier.h \
+	src/conf/conf.h src/conf/conf.c src/util/number.h src/util/number.c
 job_submit_dt_tune_la_CFLAGS = $(DT_CFLAGS)
 job_submit_dt_tune_la_LDFLAGS = $(PLUGIN_LDFLAGS) -Wl,--version-script=$(srcdir)/plugin/job_submit.map
 EXTRA_job_submit_dt_tune_la_DEPENDENCIES = plugin/job_submit.map
 
 # Slurm loads the .so alone; libtool's own notes are of no use in its folder.
-install-exec-hook:
+.PHONY: tidy-plugins remove-plugins
+tidy-plugins:
 	rm -f "$(DESTDIR)$(slurmplugindir)/spank_dt_tune.la" "$(DESTDIR)$(slurmplugindir)/job_submit_dt_tune.la"
-uninstall-hook:
+remove-plugins:
 	rm -f "$(DESTDIR)$(slurmplugindir)/spank_dt_tune.so" "$(DESTDIR)$(slurmplugindir)/job_submit_dt_tune.so"

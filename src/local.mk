@@ -3,7 +3,7 @@ noinst_LIBRARIES += libdt.a
 
 libdt_a_SOURCES = \
 	src/util/util.h src/util/error.c src/util/mem.c src/util/buf.c src/util/strv.c \
-	src/util/text.c src/util/json.c src/util/file.c src/util/proc.c src/util/table.c src/util/hostlist.c \
+	src/util/number.h src/util/number.c src/util/text.c src/util/json.c src/util/file.c src/util/proc.c src/util/table.c src/util/hostlist.c \
 	src/util/pattern.h src/util/pattern.c
 
 libdt_a_SOURCES += \
@@ -18,6 +18,8 @@ libdt_a_SOURCES += \
 	src/expand/carrier.h src/expand/carrier.c src/expand/expand.h src/expand/job.c \
 	src/expand/job_cluster.c src/expand/request.c src/expand/shape.c \
 	src/expand/natural.c src/expand/generate.c src/expand/steps.c src/expand/expand.c
+
+libdt_a_SOURCES += src/conf/conf.h src/conf/conf.c src/conf/limits.h src/conf/limits.c
 
 libdt_a_SOURCES += src/placement/placement.h src/placement/placement.c
 

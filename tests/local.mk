@@ -13,9 +13,9 @@ UNIT_TESTS = \
 	tests/unit/test_optimizer tests/unit/test_stopping tests/unit/test_prune tests/unit/test_population \
 	tests/unit/test_handover tests/unit/test_reallocate tests/unit/test_study tests/unit/test_metrics \
 	tests/unit/test_journal tests/unit/test_replay tests/unit/test_simulate tests/unit/test_launch \
-	tests/unit/test_carrier tests/unit/test_job_submit tests/unit/test_history tests/unit/test_serve \
-	tests/unit/test_monitor tests/unit/test_steps tests/unit/test_report tests/unit/test_topology tests/unit/test_cluster \
-	tests/unit/test_slurm_submit
+	tests/unit/test_carrier tests/unit/test_conf tests/unit/test_job_submit tests/unit/test_history \
+	tests/unit/test_serve tests/unit/test_monitor tests/unit/test_steps tests/unit/test_report \
+	tests/unit/test_topology tests/unit/test_cluster tests/unit/test_slurm_submit
 LDADD = $(LIBDT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_job_submit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/plugin
 tests_unit_test_monitor_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_NVML='"$(abs_top_builddir)/tests/unit/.libs/fake_nvml.so"'
@@ -30,6 +30,7 @@ CLUSTER_TESTS = \
 	tests/cluster/16-monitor.bats tests/cluster/17-reallocate.bats tests/cluster/18-binding.bats \
 	tests/cluster/19-limits.bats tests/cluster/20-feasible.bats tests/cluster/21-faults.bats \
 	tests/cluster/22-report.bats tests/cluster/24-frameworks.bats tests/cluster/25-documents.bats \
+	tests/cluster/31-administration.bats tests/cluster/32-completion.bats tests/manuals.bats tests/packages.bats \
 	tests/campaign/cluster-crash
 
 # Campaigns: many faults, seeded; make check runs a short one of each.

@@ -1,5 +1,6 @@
 /* Whether dt-tune is set up well on this host, and a cure for what is not. */
 #include "backend/backend.h"
+#include "conf/limits.h"
 #include "history/history.h"
 #include "tools/tools.h"
 
@@ -392,6 +393,27 @@ static void check_job_submit(struct visit *v)
     free(file);
 }
 
+/* ---- dt-tune.conf ---- */
+
+static void check_conf(struct visit *v)
+{
+    struct dt_conf c = {0};
+    struct dt_error e = DT_ERROR_INIT;
+    char *path = dt_conf_path();
+    if (access(path, F_OK) < 0)
+        well("there is no %s: nothing is limited", path);
+    else if (dt_conf_read(&c, &e) < 0)
+        bad(v, "see dt-tune.conf(5); afterwards scontrol reconfigure", "%s", e.text);
+    else if (c.refuse)
+        note("take Refuse out of it, then scontrol reconfigure", "%s: Refuse=%s: nobody can tune",
+             path, c.refuse);
+    else
+        well("%s can be read", path);
+    dt_error_clear(&e);
+    dt_conf_free(&c);
+    free(path);
+}
+
 /* ---- folders ---- */
 
 /* Names of file systems that one host has for itself; NULL: it may be shared. */
@@ -489,6 +511,7 @@ int cmd_doctor(int argc, char **argv)
             check_job_submit(&v);
         }
     }
+    check_conf(&v);
     check_folders(&v);
     if (v.bad)
         printf("\n%zu thing%s to mend\n", v.bad, v.bad == 1 ? "" : "s");

@@ -56,6 +56,8 @@ static void add_tuner_options(struct dt_strv *argv, const struct dt_setup *s)
         bool keep = o->def && o->def->class == DT_OPT_TUNER && !is_told(o);
         for (size_t j = 0; j < sizeof(kept) / sizeof(*kept); j++)
             keep |= strcmp(o->name, kept[j]) == 0;
+        if (s->conf.tuner_partition && strcmp(o->name, "partition") == 0)
+            keep = false;
         if (keep && dt_submission_get(sub, o->name) == o)
             add_option(argv, o);
     }
@@ -83,10 +85,13 @@ static void add_all_options(struct dt_strv *argv, const struct dt_setup *s)
         dt_strv_add(argv, "--ignore-pbs");
 }
 
-/* What the tuner itself needs. */
+/* What the tuner itself needs, and where the administrator wants it. */
 static void add_tuner_size(struct dt_strv *argv, struct json_object *tuner)
 {
+    const char *partition = dt_json_str(tuner, "partition", NULL);
     dt_strv_addf(argv, "--mem=%ldM", (long)dt_json_int(tuner, "mem_mib", 512));
+    if (partition)
+        dt_strv_addf(argv, "--partition=%s", partition);
     if (dt_json_get(tuner, "time_min"))
         dt_strv_addf(argv, "--time=%ld", (long)dt_json_int(tuner, "time_min", 0));
 }

@@ -5,7 +5,8 @@ dt_launch_SOURCES = tools/dt-launch.c
 dt_launch_LDADD = libdt.a $(JSON_C_LIBS) $(HWLOC_LIBS) $(SLURM_LIBS) -lm
 dist_man_MANS += \
 	tools/dt-launch.1 tools/dt-tune.1 tools/dt-sbatch.1 tools/dt-tune-admin.7 tools/dt-tune-frameworks.7 \
-	tools/dt-tune-search.7 tools/dt-tune-troubleshooting.7 tools/dt-tune-tutorial.7
+	tools/dt-tune-search.7 tools/dt-tune-troubleshooting.7 tools/dt-tune-tutorial.7 \
+	tools/dt-tune.conf.5 plugin/spank_dt_tune.8 plugin/job_submit_dt_tune.8
 
 bin_PROGRAMS += dt-tune dt-sbatch
 TOOLS_COMMON = tools/tools.h tools/common.c tools/load.c tools/page.c tools/board.c tools/study.c tools/dry_run.c \

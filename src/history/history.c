@@ -1,3 +1,4 @@
+#include "conf/limits.h"
 #include "history/history.h"
 
 #include <dirent.h>
@@ -34,6 +35,9 @@ char *dt_history_dir(void)
                *home = getenv("HOME");
     if (own && *own)
         return absolute(dt_xstrdup(own));
+    char *given = dt_conf_history();
+    if (given)
+        return given;
     if (data && *data == '/') /* the standard has relative ones ignored */
         return dt_xasprintf("%s/dt-tune/history", data);
     const struct passwd *user = home && *home ? NULL : getpwuid(getuid());

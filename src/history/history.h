@@ -42,8 +42,8 @@ void dt_workload_to_json(const struct dt_workload *w, const struct dt_spec *spec
 
 /* ---- the folder (history.c) ---- */
 
-/* $DT_TUNE_HISTORY, else $XDG_DATA_HOME/dt-tune/history, else ~/.local/share/dt-tune/history;
- * absolute, need not exist. Caller frees. NULL where nobody knows the user's home. */
+/* $DT_TUNE_HISTORY, else what dt-tune.conf says, else $XDG_DATA_HOME/dt-tune/history, else
+ * ~/.local/share/dt-tune/history; absolute, need not exist. Caller frees. NULL where nobody knows the user's home. */
 char *dt_history_dir(void);
 
 /* Appends a record to the file of its "signature" (as the schema in dt-tune(1) has it). Safe with

@@ -1,5 +1,6 @@
 #include "tuner/setup.h"
 #include "backend/backend.h"
+#include "conf/limits.h"
 #include "expand/carrier.h"
 #include "history/history.h"
 
@@ -351,6 +352,16 @@ static int make_external(struct dt_setup *s, struct dt_error *e)
     return 0;
 }
 
+/* What the administrator says of studies. */
+static int keep_to_conf(struct dt_setup *s, struct json_object *doc, const char *name,
+                        struct dt_error *e)
+{
+    if (dt_conf_read(&s->conf, e) < 0 ||
+        dt_conf_may_tune(&s->conf, dt_submission_value(s->submission, "account"), e) < 0)
+        return -1;
+    return dt_conf_limit(&s->conf, doc, name ? name : "this submission", e);
+}
+
 static struct dt_setup *new_setup(struct dt_submission *submission, const char *sbatch,
                                   struct dt_cluster *cluster, bool external, struct dt_error *e)
 {
@@ -371,6 +382,8 @@ static struct dt_setup *new_setup(struct dt_submission *submission, const char *
     doc = read_document(s, &text, &name, e);
     if (doc && external)
         drop_external(doc);
+    if (doc && !s->config && keep_to_conf(s, doc, name, e) < 0)
+        goto fail;
     if (!doc || !(s->spec = dt_spec_parse(doc, text, name, e)) ||
         dt_job_read(s->submission, &s->job, e) < 0)
         goto fail;
@@ -417,12 +430,22 @@ struct dt_setup *dt_setup_new_external(struct dt_submission *submission, const c
     return new_setup(submission, sbatch, NULL, true, e);
 }
 
+/* The longest that the tuning job may have, seconds. */
+static double tuner_most(const struct dt_setup *s)
+{
+    if (s->conf.tuner_time_min)
+        return (double)s->conf.tuner_time_min * 60;
+    if (s->conf.tuner_partition) /* of which we know nothing */
+        return INFINITY;
+    return s->cluster ? s->cluster->limits.max_time : INFINITY;
+}
+
 /* Minutes that the tuning job should get: the deadline, or all trials one after the other, within
  * what the partition allows. 0: as Slurm does by default. */
 static long tuner_minutes(const struct dt_setup *s)
 {
     double seconds = s->spec->deadline;
-    double most = s->cluster ? s->cluster->limits.max_time : INFINITY;
+    double most = tuner_most(s);
     if (!isfinite(seconds) && s->job.time > 0)
         seconds = s->job.time * ceil((double)s->spec->max_configs / (double)s->spec->parallel);
     if (!isfinite(seconds))
@@ -446,9 +469,14 @@ char *dt_setup_text(const struct dt_setup *s, const char *exec)
     if (steps)
         json_object_object_add(tuner, "steps", json_object_new_boolean(true));
     else
-        json_object_object_add(tuner, "mem_mib", json_object_new_int(DT_TUNER_MEM_MIB));
+        json_object_object_add(
+            tuner, "mem_mib",
+            json_object_new_int64(s->conf.tuner_mem_mib ? (int64_t)s->conf.tuner_mem_mib
+                                                        : DT_TUNER_MEM_MIB));
     if (!steps && minutes > 0)
         json_object_object_add(tuner, "time_min", json_object_new_int64(minutes));
+    if (!steps)
+        add_string(tuner, "partition", s->conf.tuner_partition);
     json_object_object_add(doc, "tuner", tuner);
     add_string(doc, "sbatch", s->sbatch);
     add_string(doc, "slurm_conf", s->slurm_conf);
@@ -511,6 +539,7 @@ void dt_setup_free(struct dt_setup *s)
     dt_cluster_free(s->allocation);
     dt_cluster_free(s->asked);
     dt_job_free(&s->job);
+    dt_conf_free(&s->conf);
     free(s->script);
     free(s->sbatch);
     free(s->slurm_conf);

@@ -3,6 +3,7 @@
 #ifndef DT_SETUP_H
 #define DT_SETUP_H
 
+#include "conf/conf.h"
 #include "expand/expand.h"
 #include "spec/spec.h"
 #include "spec/submission.h"
@@ -24,6 +25,7 @@ struct dt_setup {
     struct json_object *config; /* of --dt-config, or NULL */
     char *resume;     /* absolute folder of the study to continue, or NULL */
     double *submitted; /* the configuration as submitted, space->n values */
+    struct dt_conf conf; /* the administrator's limits, when the study was submitted; in the tuner empty */
     char *history;     /* absolute folder of the history, or NULL where there is none to be kept */
     bool external;     /* dt-tune serve: another program chooses the hyperparameters */
     char *applied;     /* --dt-apply: "study 123 (time 3.21 s)", whose best configuration `config` is; else NULL */

@@ -11,6 +11,8 @@
 #ifndef DT_UTIL_H
 #define DT_UTIL_H
 
+#include "util/number.h"
+
 #include <json-c/json.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -74,18 +76,11 @@ void dt_strv_split(struct dt_strv *l, const char *s, const char *seps);
 char *dt_strv_join(const struct dt_strv *l, const char *sep);
 void dt_strv_free(struct dt_strv *l);
 
-/* ---- words and numbers (text.c) ---- */
+/* ---- words (text.c); numbers in them are read by number.h ---- */
 
 bool dt_starts_with(const char *s, const char *prefix);
 /* The candidate nearest to `word` by edit distance, or NULL where none is near enough to be meant. */
 const char *dt_nearest(const char *word, const char *const *candidates, size_t n);
-/* Whole-string numbers; 0 or -1. Locale-independent; NaN, Inf and trailing text are errors. */
-int dt_parse_double(const char *s, double *out);
-int dt_parse_int64(const char *s, int64_t *out);
-/* Slurm's memory text: 4G, 512M, 1T, 2048K, plain = MiB; to MiB, rounded up. */
-int dt_parse_mem(const char *s, uint64_t *mib);
-/* Slurm's time text: min, min:s, h:m:s, d-h, d-h:m, d-h:m:s; to seconds. "UNLIMITED" gives INFINITY. */
-int dt_parse_time(const char *s, double *seconds);
 /* The shortest text that reads back as the same double. Caller frees. */
 char *dt_format_double(double x);
 /* What a program printed, as text that may stand in JSON, which must be UTF-8: '?' for every byte that is none, and for NUL.

@@ -118,7 +118,7 @@ refused() {
     [ "$output" = "plugin_name plugin_type plugin_version slurm_spank_init slurm_spank_init_post_opt spank_plugin_version " ] ||
         [ "$output" = "plugin_name plugin_type plugin_version slurm_spank_init slurm_spank_init_post_opt " ]
     run bash -c "nm -D --defined-only '$DT_BUILD/.libs/job_submit_dt_tune.so' | cut -d' ' -f3 | sort | tr '\n' ' '"
-    [ "$output" = "job_modify job_submit plugin_name plugin_type plugin_version " ]
+    [ "$output" = "fini init job_modify job_submit plugin_name plugin_type plugin_version " ]
     for plugin in "$DT_BUILD"/.libs/*.so; do
         run bash -c "readelf -d '$plugin' | grep NEEDED | grep -v 'libc\.so'"
         [ "$output" = "" ]

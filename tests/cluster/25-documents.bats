@@ -8,21 +8,6 @@ setup_file() {
     export top
 }
 
-@test "the manual's pages are clean, installed, and refer to pages that there are" {
-    command -v groff >/dev/null || skip "no groff"
-    pages=0
-    for page in "$top"/tools/*.[1-8]; do
-        run -0 groff -man -t -ww -z -Tutf8 "$page"
-        [ -z "$output" ] || { echo "$page: $output" && false; }
-        grep -q "tools/${page##*/}" "$top/tools/local.mk"
-        while read -r name section; do
-            [ -e "$top/tools/$name.$section" ] || { echo "$page: there is no $name($section)" && false; }
-        done < <(sed -nE 's/\\-/-/g; s/^\.BR (dt-[a-z-]+(\.conf)?) \(([1-8])\).*/\1 \3/p' "$page")
-        pages=$((pages + 1))
-    done
-    [ $pages -ge 8 ]
-}
-
 @test "each complaint has its answer: the tests that are named are there" {
     rows=0
     while IFS='|' read -r _ number _ _ shown; do

@@ -14,6 +14,14 @@ char *slurm_xstrdup(const char *s);
 void slurm_xfree(void **p);
 
 #include "plugin/job_submit_dt_tune.c"
+#include "plugin/enforce.c"
+
+slurm_conf_t slurm_conf;
+
+void slurm_error(const char *format, ...)
+{
+    (void)format;
+}
 
 #include "tests/fuzz/fuzz.h"
 
@@ -78,7 +86,8 @@ static void free_list(char **list, uint32_t n)
 
 static void free_job(job_desc_msg_t *job)
 {
-    char **strings[] = {&job->script, &job->comment, &job->tres_per_task, &job->array_inx};
+    char **strings[] = {&job->script, &job->comment, &job->tres_per_task, &job->array_inx,
+                        &job->partition};
     for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
         slurm_xfree((void **)strings[i]);
     free_list(job->environment, job->env_size);
@@ -91,6 +100,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *error = NULL, *text;
     if (size < 2)
         return 0;
+    if (!usable) { /* as if an administrator had said where tuners run */
+        usable = true;
+        read_at = 1;
+        limits.conf.tuner_partition = strdup("tuners");
+        limits.conf.tuner_mem_mib = 128;
+        limits.conf.tuner_time_min = 60;
+    }
     memset(&job, 0, sizeof(job));
     living = fails_in = 0;
     job.het_job_offset = data[0] & 1 ? 0 : NO_VAL;

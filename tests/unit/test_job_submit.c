@@ -12,6 +12,27 @@
 static int slurm_strings; /* made by the plugin and not freed yet */
 
 #include "plugin/job_submit_dt_tune.c"
+#include "plugin/enforce.c"
+
+#include <grp.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char no_conf[] = "/nonexistent/slurm.conf";
+slurm_conf_t slurm_conf = {.slurm_conf = no_conf};
+static char last_log[1024];
+static int log_lines;
+
+void slurm_error(const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(last_log, sizeof(last_log), format, ap);
+    va_end(ap);
+    log_lines++;
+}
 
 char *slurm_xstrdup(const char *s)
 {
@@ -453,6 +474,180 @@ static void test_modify(void **state)
     free_job(job);
 }
 
+/* ---- dt-tune.conf ---- */
+
+static char folder[] = "/tmp/dt-job-submit.XXXXXX", *conf_path;
+
+static void write_conf(const char *text)
+{
+    FILE *f = fopen(conf_path, "w");
+
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+/* As a reconfiguration: the time is later than any read. */
+static void reconfigure(const char *text)
+{
+    write_conf(text);
+    slurm_conf.last_update = time(NULL);
+}
+
+static int conf_setup(void **state)
+{
+    char *slurm = NULL;
+
+    (void)state;
+    if (!mkdtemp(folder) || asprintf(&slurm, "%s/slurm.conf", folder) < 0 ||
+        asprintf(&conf_path, "%s/dt-tune.conf", folder) < 0)
+        return -1;
+    fini(); /* what the tests before have read */
+    slurm_conf.slurm_conf = slurm;
+    log_lines = 0;
+    return 0;
+}
+
+static int conf_teardown(void **state)
+{
+    (void)state;
+    fini();
+    unlink(conf_path);
+    rmdir(folder);
+    strcpy(strrchr(folder, '.'), ".XXXXXX");
+    free(conf_path);
+    free(slurm_conf.slurm_conf);
+    slurm_conf.slurm_conf = NULL;
+    slurm_conf.last_update = 0;
+    return 0;
+}
+
+static job_desc_msg_t *job_of(uint32_t user, uint32_t group, char *account)
+{
+    job_desc_msg_t *job = new_tuned_job(STUDY);
+
+    job->user_id = user;
+    job->group_id = group;
+    job->account = account;
+    return job;
+}
+
+static void check_allowed(job_desc_msg_t *job)
+{
+    submit(job);
+    assert_int_equal(job->num_tasks, 1);
+    free_job(job);
+}
+
+static void test_tuner_by_conf(void **state)
+{
+    job_desc_msg_t *job = new_tuned_job(STUDY);
+
+    (void)state;
+    write_conf("TunerPartition=tuners\nTunerMemory=1G\nTunerTime=1:00:00\n");
+    assert_int_equal(init(), SLURM_SUCCESS);
+    submit(job);
+    assert_string_equal(job->partition, "tuners");
+    assert_int_equal(job->pn_min_memory, 1024);
+    assert_int_equal(job->time_limit, 60);
+    assert_int_equal(job->time_min, NO_VAL);
+    free_job(job);
+
+    /* One that has no limit gets it, a shorter one stays. */
+    job = new_tuned_job("{\"version\":1,\"exec\":\"/a\",\"tuner\":{\"mem_mib\":64},\"spec\":{}}");
+    job->time_limit = NO_VAL;
+    submit(job);
+    assert_int_equal(job->time_limit, 60);
+    free_job(job);
+    job = new_tuned_job("{\"version\":1,\"exec\":\"/a\",\"tuner\":{\"mem_mib\":64},\"spec\":{}}");
+    submit(job);
+    assert_int_equal(job->time_limit, 30);
+    assert_int_equal(job->time_min, 20);
+    free_job(job);
+
+    /* With layout steps the job is where its trials are. */
+    job = new_tuned_job("{\"version\":1,\"exec\":\"/a\",\"tuner\":{\"steps\":true},\"spec\":{}}");
+    submit(job);
+    assert_string_equal(job->partition, "main");
+    assert_true(job->pn_min_memory == (2048 | MEM_PER_CPU));
+    assert_int_equal(job->time_limit, 30);
+    free_job(job);
+    assert_int_equal(log_lines, 0);
+}
+
+static void test_allowed_users(void **state)
+{
+    (void)state;
+    write_conf("AllowUsers = root, nobody, no-such-user\nAllowAccounts=phys,chem\n");
+    init();
+    check_allowed(job_of(0, 77, "phys"));
+    check_refused(job_of(1, 77, "phys"), ESLURM_ACCESS_DENIED, "AllowUsers=root,nobody");
+    check_refused(job_of(0, 0, "bio"), ESLURM_ACCESS_DENIED, "AllowAccounts=phys,chem");
+    check_refused(job_of(0, 0, "phy"), ESLURM_ACCESS_DENIED, "AllowAccounts=phys,chem");
+    check_refused(job_of(0, 0, NULL), ESLURM_ACCESS_DENIED, "--account");
+    check_refused(job_of(1, 1, "phys"), ESLURM_ACCESS_DENIED, conf_path);
+    /* An ordinary job is nobody's business. */
+    job_desc_msg_t *job = new_job(), before = *job;
+    job->user_id = before.user_id = 1;
+    submit(job);
+    assert_memory_equal(job, &before, sizeof(before));
+    free_job(job);
+}
+
+static void test_allowed_groups(void **state)
+{
+    const struct group *daemon = getgrnam("daemon");
+
+    (void)state;
+    if (!daemon)
+        skip();
+    write_conf("AllowGroups=daemon\n");
+    init();
+    check_allowed(job_of(4711, daemon->gr_gid, NULL));
+    check_refused(job_of(4711, daemon->gr_gid + 4000, NULL), ESLURM_ACCESS_DENIED,
+                  "AllowGroups=daemon");
+}
+
+static void test_reconfigured(void **state)
+{
+    (void)state;
+    init(); /* no file: nothing is limited */
+    assert_int_equal(log_lines, 0);
+    check_allowed(job_of(1, 1, NULL));
+
+    reconfigure("Refuse=\"back on Monday\" # really\n");
+    check_refused(job_of(1, 1, NULL), ESLURM_ACCESS_DENIED, "Refuse=back on Monday");
+
+    /* A bad file changes nothing and is said once. */
+    reconfigure("Refuse=\"back on Monday\nAllowUser=root\n");
+    check_refused(job_of(1, 1, NULL), ESLURM_ACCESS_DENIED, "Refuse=back on Monday");
+    assert_int_equal(log_lines, 1);
+    assert_non_null(strstr(last_log, "line 1: Refuse: quotes"));
+    assert_non_null(strstr(last_log, conf_path));
+    assert_non_null(strstr(last_log, "stays in force"));
+
+    unlink(conf_path);
+    slurm_conf.last_update = time(NULL);
+    check_allowed(job_of(1, 1, NULL));
+
+    /* Without a reconfiguration the file is not looked at. */
+    slurm_conf.last_update = 1;
+    write_conf("Refuse=x\n");
+    check_allowed(job_of(1, 1, NULL));
+}
+
+static void test_bad_from_the_start(void **state)
+{
+    (void)state;
+    write_conf("MaxParalel=3\n");
+    assert_int_equal(init(), SLURM_SUCCESS); /* slurmctld starts */
+    assert_int_equal(log_lines, 1);
+    assert_non_null(strstr(last_log, "MaxParalel"));
+    check_refused(job_of(1, 1, NULL), ESLURM_ACCESS_DENIED, "cannot be used");
+    reconfigure("MaxParallel=3\n");
+    check_allowed(job_of(1, 1, NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -472,6 +667,12 @@ int main(void)
         cmocka_unit_test(test_bad_studies),
         cmocka_unit_test(test_study_limit),
         cmocka_unit_test(test_modify),
+#define CONF_TEST(f) cmocka_unit_test_setup_teardown(f, conf_setup, conf_teardown)
+        CONF_TEST(test_tuner_by_conf),
+        CONF_TEST(test_allowed_users),
+        CONF_TEST(test_allowed_groups),
+        CONF_TEST(test_reconfigured),
+        CONF_TEST(test_bad_from_the_start),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
