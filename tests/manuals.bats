@@ -5,7 +5,7 @@ bats_require_minimum_version 1.5.0
 
 setup() {
     cd "$BATS_TEST_DIRNAME/.."
-    pages=(tools/*.[15] plugin/*.8)
+    pages=(tools/*.[157] plugin/*.8)
 }
 
 # The text of a page, with plain hyphens.
