@@ -58,7 +58,9 @@ EXTRA_DIST += \
 	tests/cluster/common.bash tests/cluster/life.bash tests/demo tests/all tests/complaints.md tests/setup.bash \
 	tests/data tests/fuzz tests/bench tests/campaign/load tests/feasible/run tests/feasible/compare .ci/run
 
-# For tests/fuzz/run: how a target is compiled and linked.
-print-fuzz-flags: libdt.a
-	@echo '$(DEFS) -I. $(AM_CPPFLAGS) -I$(top_srcdir)/plugin $(CPPFLAGS) -std=gnu17 $(LIBDT_LIBS) $(LIBS)'
-.PHONY: print-fuzz-flags
+# For tests/fuzz/run: PROGRAM from SOURCES, with the flags of a target and with the library, unless WITH says otherwise.
+WITH = libdt.a
+fuzz-program: libdt.a
+	$(CC) -g -O1 $(FUZZ_FLAGS) $(DEFS) -I. $(AM_CPPFLAGS) -I$(top_srcdir)/plugin $(CPPFLAGS) -std=gnu17 -o $(PROGRAM) \
+		$(SOURCES) $(WITH) $(filter-out libdt.a,$(LIBDT_LIBS)) $(LIBS) -lpthread
+.PHONY: fuzz-program

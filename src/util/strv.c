@@ -3,9 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* There is room for a power of two of pointers, at least four, the last NULL among them. */
 void dt_strv_take(struct dt_strv *l, char *s)
 {
-    l->v = dt_xrealloc(l->v, l->n + 2, sizeof(*l->v));
+    size_t room = l->n + 1;
+    if (l->n == 0)
+        l->v = dt_xrealloc(l->v, 4, sizeof(*l->v));
+    else if (room >= 4 && (room & (room - 1)) == 0)
+        l->v = dt_xrealloc(l->v, 2 * room, sizeof(*l->v));
     l->v[l->n++] = s;
     l->v[l->n] = NULL;
 }
