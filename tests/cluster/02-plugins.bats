@@ -380,10 +380,10 @@ refused() {
     export STUB_RUN='echo restarts ${SLURM_RESTART_COUNT-0}; sleep 60'
     job=$(sbatch --parsable --requeue --open-mode=append --output=out --dt-tune train.sh)
     wait_for 10 grep -q 'restarts 0' out
+    node=$(node_of "$job")
     scontrol requeue "$job"
-    # Slurm lets it wait for two minutes, counted from when it has ended, which may be after it pends.
     again() {
-        scontrol update job "$job" StartTime=now
+        start_again "$job" "$node"
         grep -q 'restarts 1' out
     }
     wait_for 30 again

@@ -267,9 +267,10 @@ kill_tuner() {
     requeue() {
         start . 1
         soon 10 test -e begun
+        node=$(node_of "$job")
         scontrol requeue "$job"
         soon 5 no_trials
-        requeued
+        requeued "$node"
         soon 30 job_ended "$job"
         whole
         grep -q "^resumed with 1 trials, 0 of them finished" "slurm-$job.out"

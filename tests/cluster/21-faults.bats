@@ -27,11 +27,6 @@ teardown() {
     scancel -u "$(id -un)" 2>/dev/null || true
 }
 
-# node_of JOB: the first of its nodes.
-node_of() {
-    scontrol -o show job "$1" | sed -nE '1s/.* BatchHost=(h[0-9]+) .*/\1/p'
-}
-
 # urgent NODE: a job that takes the whole node from whatever runs there, for a moment.
 urgent() {
     sbatch --parsable --partition=urgent --nodelist="$1" --exclusive --mem=10 --output=/dev/null --wrap "sleep 0.5"
@@ -125,10 +120,11 @@ slurmd_of() {
     tuner_preempted() {
         start . "0.2 held" --exclusive
         soon 20 lines begun 2
-        urgent "$(node_of "$job")"
+        node=$(node_of "$job")
+        urgent "$node"
         soon 30 event stopping
         touch released
-        requeued
+        requeued "$node"
         finished
         whole
     }
@@ -153,7 +149,7 @@ slurmd_of() {
     scontrol update NodeName="$node" State=DRAIN Reason=test # or it would be back at once
     touch released
     soon 10 event finished
-    requeued
+    requeued "$node"
     [ "$(node_of "$job")" != "$node" ]
     scontrol update NodeName="$node" State=RESUME
     finished

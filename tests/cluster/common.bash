@@ -74,6 +74,18 @@ no_jobs() {
     names=$(squeue -h -o %j | grep -F -e "${1-}"; exit "${PIPESTATUS[0]}") && [ -z "$names" ]
 }
 
+# node_of JOB: the node that its script is on.
+node_of() {
+    scontrol -o show job "$1" | sed -nE '1s/.* BatchHost=([^ ]+).*/\1/p'
+}
+
+# start_again JOB NODE: a requeued job may start now. Slurm lets it wait for two minutes, counted from when it has ended,
+# which may be after it pends; for so long a slurmd remembers that it has killed the job, and refuses it: so it must not be
+# on that node.
+start_again() {
+    scontrol update job "$1" StartTime=now ExcNodeList="$2"
+}
+
 # at_once FUNCTION...: runs the functions side by side, each in a folder of its own; all must succeed.
 at_once() {
     local f pids=() failed=0

@@ -173,13 +173,12 @@ finished() {
     soon 10 no_trials
 }
 
-# requeued SECONDS: the tuning job has been restarted and goes on.
+# requeued NODE: the tuning job, which was on that node, has been restarted and goes on.
 requeued() {
-    # Slurm lets it wait for two minutes, counted from when it has ended, which may be after it pends.
     again() {
         sleep 0.2
-        scontrol update job "$job" StartTime=now
+        start_again "$job" "$1"
         event resumed
     }
-    soon 30 again
+    soon 30 again "$1"
 }
