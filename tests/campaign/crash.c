@@ -2,7 +2,7 @@
  * clocks jump; each study is then resumed, and must come to what the undisturbed one comes to, with no trial lost, none
  * run twice and none left behind.
  *
- *     tests/campaign/crash [KILLS [SEED]]        (60; 1000 for all points and bytes)
+ *     tests/campaign/crash [KILLS [SEED]]        (20; 1000 for all points and bytes)
  *
  * In each setting, so many kills at random, and at so many points and bytes, evenly spread over all that there are. Prints
  * TAP. */
@@ -351,7 +351,7 @@ int main(int argc, char **argv)
     char *dir = dt_xasprintf("%s/dt-crash.XXXXXX", tmp ? tmp : P_tmpdir);
     char *table = dt_xasprintf("%s/tests/data/tables/trimtuner_tf_ps_multifidelity.csv", top ? top : ".");
     struct campaign c = {.table = table, .rng = gsl_rng_alloc(gsl_rng_mt19937)};
-    c.kills = argc > 1 ? atol(argv[1]) : 60;
+    c.kills = argc > 1 ? atol(argv[1]) : 20;
     if (c.kills < 1 || !mkdtemp(dir)) {
         fprintf(stderr, "usage: crash [KILLS [SEED]]\n");
         return 2;
