@@ -30,19 +30,16 @@ static char *failure_text(struct json_object *failed)
         dt_buf_addf(&b, "killed by signal %ld", (long)dt_json_int(failed, "signal", 0));
     else
         dt_buf_addf(&b, "exit code %ld", (long)dt_json_int(failed, "exit_code", 0));
-    for (size_t i = 0; lines && i < json_object_array_length(lines); i++)
-        dt_buf_addf(&b, "\n%s", json_object_get_string(json_object_array_get_idx(lines, i)));
+    for (size_t i = 0; i < dt_json_count(lines); i++)
+        dt_buf_addf(&b, "\n%s", json_object_get_string(dt_json_at(lines, i)));
     return dt_buf_take(&b);
 }
 
 static char *joined(struct json_object *lines)
 {
     struct dt_buf b = DT_BUF_INIT;
-    if (!json_object_is_type(lines, json_type_array))
-        return NULL;
-    for (size_t i = 0; i < json_object_array_length(lines); i++)
-        dt_buf_addf(&b, "%s%s", i ? "\n" : "",
-                    json_object_get_string(json_object_array_get_idx(lines, i)));
+    for (size_t i = 0; i < dt_json_count(lines); i++)
+        dt_buf_addf(&b, "%s%s", i ? "\n" : "", json_object_get_string(dt_json_at(lines, i)));
     return b.s;
 }
 

@@ -6,16 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-static struct json_object *item(struct json_object *list, size_t i)
-{
-    return json_object_array_get_idx(list, i);
-}
-
-static size_t length(struct json_object *list)
-{
-    return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
-}
-
 /* ---- CSV ---- */
 
 static void print_cell(FILE *f, const char *text)
@@ -42,8 +32,8 @@ static void print_value(FILE *f, struct json_object *v)
 /* Names of all metrics, as they first come. */
 static void metric_names(struct json_object *observations, struct dt_strv *names)
 {
-    for (size_t i = 0; i < length(observations); i++) {
-        struct json_object *metrics = dt_json_get(item(observations, i), "metrics");
+    for (size_t i = 0; i < dt_json_count(observations); i++) {
+        struct json_object *metrics = dt_json_get(dt_json_at(observations, i), "metrics");
         if (!json_object_is_type(metrics, json_type_object))
             continue;
         json_object_object_foreach(metrics, name, value)
@@ -66,9 +56,9 @@ void dt_export_csv(FILE *f, struct json_object *record)
     struct dt_strv metrics = DT_STRV_INIT;
     metric_names(list, &metrics);
     fputs("trial", f);
-    for (size_t i = 0; i < length(space); i++) {
+    for (size_t i = 0; i < dt_json_count(space); i++) {
         fputc(',', f);
-        print_cell(f, dt_json_str(item(space, i), "name", ""));
+        print_cell(f, dt_json_str(dt_json_at(space, i), "name", ""));
     }
     for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
         fprintf(f, ",%s", columns[i]);
@@ -77,11 +67,11 @@ void dt_export_csv(FILE *f, struct json_object *record)
         print_cell(f, metrics.v[i]);
     }
     fputc('\n', f);
-    for (size_t i = 0; i < length(list); i++) {
-        struct json_object *o = item(list, i), *config = dt_json_get(o, "config");
+    for (size_t i = 0; i < dt_json_count(list); i++) {
+        struct json_object *o = dt_json_at(list, i), *config = dt_json_get(o, "config");
         fprintf(f, "%ld", (long)dt_json_int(o, "trial", 0));
-        for (size_t k = 0; k < length(space); k++)
-            print_value(f, dt_json_get(config, dt_json_str(item(space, k), "name", "")));
+        for (size_t k = 0; k < dt_json_count(space); k++)
+            print_value(f, dt_json_get(config, dt_json_str(dt_json_at(space, k), "name", "")));
         for (size_t k = 0; k < sizeof(columns) / sizeof(*columns); k++)
             print_value(f, dt_json_get(o, columns[k]));
         for (size_t k = 0; k < metrics.n; k++)
@@ -94,8 +84,8 @@ void dt_export_csv(FILE *f, struct json_object *record)
 void dt_export_observations(FILE *f, struct json_object *record)
 {
     struct json_object *list = dt_json_get(record, "observations");
-    for (size_t i = 0; i < length(list); i++) {
-        char *line = dt_json_text(item(list, i));
+    for (size_t i = 0; i < dt_json_count(list); i++) {
+        char *line = dt_json_text(dt_json_at(list, i));
         fprintf(f, "%s\n", line);
         free(line);
     }
@@ -168,8 +158,8 @@ static struct json_object *internal(struct json_object *param, struct json_objec
     if (!choices)
         return value && !json_object_is_type(value, json_type_string) ? json_object_get(value)
                                                                       : NULL;
-    for (size_t i = 0; i < length(choices); i++) {
-        const char *a = json_object_get_string(item(choices, i));
+    for (size_t i = 0; i < dt_json_count(choices); i++) {
+        const char *a = json_object_get_string(dt_json_at(choices, i));
         if (value && strcmp(a, json_object_get_string(value)) == 0)
             return json_object_new_int64((int64_t)i);
     }
@@ -212,8 +202,8 @@ static void print_trial(FILE *f, struct json_object *space, struct json_object *
                        *distributions = json_object_new_object(),
                        *config = dt_json_get(o, "config");
     int state = state_of(dt_json_str(o, "status", ""));
-    for (size_t i = 0; i < length(space); i++) {
-        struct json_object *param = item(space, i);
+    for (size_t i = 0; i < dt_json_count(space); i++) {
+        struct json_object *param = dt_json_at(space, i);
         const char *name = dt_json_str(param, "name", "");
         struct json_object *value = internal(param, dt_json_get(config, name));
         if (!value)
@@ -262,10 +252,10 @@ void dt_export_optuna(FILE *f, struct json_object *record)
     print_line(f, line);
     print_attribute(f, "objective", dt_json_str(record, "objective", ""));
     print_attribute(f, "job_name", dt_json_str(record, "job_name", ""));
-    for (size_t i = 0; i < length(list); i++)
-        t -= dt_json_num(item(list, i), "duration_s", 0);
-    for (size_t i = 0; i < length(list); i++) {
-        print_trial(f, space, item(list, i), t);
-        t += dt_json_num(item(list, i), "duration_s", 0);
+    for (size_t i = 0; i < dt_json_count(list); i++)
+        t -= dt_json_num(dt_json_at(list, i), "duration_s", 0);
+    for (size_t i = 0; i < dt_json_count(list); i++) {
+        print_trial(f, space, dt_json_at(list, i), t);
+        t += dt_json_num(dt_json_at(list, i), "duration_s", 0);
     }
 }

@@ -99,14 +99,14 @@ void dt_past_add(struct dt_past *p, const struct dt_space *space, struct json_ob
                  bool same, bool by_nodes)
 {
     struct json_object *list = dt_json_get(record, "observations");
-    size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+    size_t n = dt_json_count(list);
     struct dt_past_study study = {
         .time = dt_json_num(record, "time", 0), .same = same, .first = p->nobs};
     p->obs = dt_xrealloc(p->obs, p->nobs + n + 1, sizeof(*p->obs));
     p->x = dt_xrealloc(p->x, (p->nobs + n) * space->n + 1, sizeof(double));
     for (size_t i = 0; i < n; i++)
-        if (map_observation(space, json_object_array_get_idx(list, i), same, by_nodes,
-                            p->x + p->nobs * space->n, &p->obs[p->nobs]))
+        if (map_observation(space, dt_json_at(list, i), same, by_nodes, p->x + p->nobs * space->n,
+                            &p->obs[p->nobs]))
             p->nobs++;
     for (size_t i = 0; i < p->nobs; i++) /* rows may have moved */
         p->obs[i].x = p->x + i * space->n;
@@ -216,9 +216,9 @@ struct json_object *dt_past_to_json(const struct dt_past *p, const struct dt_spa
 struct dt_past *dt_past_from_json(struct json_object *all, const struct dt_space *space)
 {
     struct dt_past *p = dt_xcalloc(1, sizeof(*p));
-    size_t n = json_object_is_type(all, json_type_array) ? json_object_array_length(all) : 0;
+    size_t n = dt_json_count(all);
     for (size_t i = 0; i < n; i++) {
-        struct json_object *one = json_object_array_get_idx(all, i);
+        struct json_object *one = dt_json_at(all, i);
         dt_past_add(p, space, one, json_object_get_boolean(dt_json_get(one, "same")), false);
     }
     return p;

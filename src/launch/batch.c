@@ -210,9 +210,8 @@ static int total_tasks(struct json_object *plan)
 {
     struct json_object *roles = dt_json_get(plan, "roles");
     int64_t n = 0;
-    if (json_object_is_type(roles, json_type_array))
-        for (size_t i = 0; i < json_object_array_length(roles); i++)
-            n += dt_json_int(json_object_array_get_idx(roles, i), "count", 0);
+    for (size_t i = 0; i < dt_json_count(roles); i++)
+        n += dt_json_int(dt_json_at(roles, i), "count", 0);
     return (int)n;
 }
 

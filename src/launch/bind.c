@@ -256,8 +256,8 @@ static struct dt_topology *read_topology(struct json_object *bind, char *const *
 static struct json_object *find_role(struct json_object *launch, const char *role)
 {
     struct json_object *roles = dt_json_get(launch, "roles");
-    for (size_t i = 0; roles && i < json_object_array_length(roles); i++) {
-        struct json_object *r = json_object_array_get_idx(roles, i);
+    for (size_t i = 0; i < dt_json_count(roles); i++) {
+        struct json_object *r = dt_json_at(roles, i);
         if (strcmp(dt_json_str(r, "name", ""), role) == 0)
             return r;
     }
@@ -295,7 +295,8 @@ int dt_bind_task(struct json_object *launch, const char *role, int local, struct
     struct dt_bind_step s = {.role = role, .local = (size_t)local, .tasks = tasks_here(env->v)};
     if (!bind || !r || local < 0 || s.local >= s.tasks)
         return 0;
-    if (dt_json_bool(r, "coordinator", false)) /* it is beside the others, wherever there is a moment */
+    if (dt_json_bool(r, "coordinator",
+                     false)) /* it is beside the others, wherever there is a moment */
         return 0;
     hwloc_bitmap_t affinity = affinity_of_task();
     s.server = dt_json_bool(r, "background", false);

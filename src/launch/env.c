@@ -139,22 +139,21 @@ struct view {
 
 static const char *first_host(struct json_object *hosts)
 {
-    return json_object_get_string(json_object_array_get_idx(hosts, 0));
+    return json_object_get_string(dt_json_at(hosts, 0));
 }
 
 static struct view look(struct json_object *launch, const char *role)
 {
     struct view v = {0};
     struct json_object *roles = dt_json_get(launch, "roles");
-    size_t n = json_object_is_type(roles, json_type_array) ? json_object_array_length(roles) : 0;
+    size_t n = dt_json_count(roles);
     for (size_t i = 0; i < n; i++) {
-        struct json_object *r = json_object_array_get_idx(roles, i),
-                           *hosts = dt_json_get(r, "hosts");
+        struct json_object *r = dt_json_at(roles, i), *hosts = dt_json_get(r, "hosts");
         const char *name = dt_json_str(r, "name", "");
         bool coordinator = dt_json_bool(r, "coordinator", false);
         if (!json_object_is_type(hosts, json_type_array))
             continue;
-        if (!v.first && json_object_array_length(hosts))
+        if (!v.first && dt_json_count(hosts))
             v.first = first_host(hosts);
         if (strcmp(name, role) == 0) {
             v.mine = r;
@@ -168,7 +167,7 @@ static struct view look(struct json_object *launch, const char *role)
         else if (strcmp(name, "scheduler") == 0)
             v.root = first_host(hosts);
         if (!coordinator)
-            v.world += (int)json_object_array_length(hosts);
+            v.world += (int)dt_json_count(hosts);
     }
     if (!v.root)
         v.root = v.first;
@@ -178,10 +177,10 @@ static struct view look(struct json_object *launch, const char *role)
 static char *join_hosts(struct json_object *hosts)
 {
     struct dt_buf b = DT_BUF_INIT;
-    for (size_t i = 0; hosts && i < json_object_array_length(hosts); i++) {
+    for (size_t i = 0; i < dt_json_count(hosts); i++) {
         if (i)
             dt_buf_add(&b, ",");
-        dt_buf_add(&b, json_object_get_string(json_object_array_get_idx(hosts, i)));
+        dt_buf_add(&b, json_object_get_string(dt_json_at(hosts, i)));
     }
     return dt_buf_take(&b);
 }
@@ -193,8 +192,8 @@ static void set_tf_config(struct json_object *launch, const char *role, int rank
 {
     struct json_object *o = json_object_new_object(), *cluster = json_object_new_object();
     struct json_object *task = json_object_new_object(), *roles = dt_json_get(launch, "roles");
-    for (size_t i = 0; i < json_object_array_length(roles); i++) {
-        struct json_object *r = json_object_array_get_idx(roles, i);
+    for (size_t i = 0; i < dt_json_count(roles); i++) {
+        struct json_object *r = dt_json_at(roles, i);
         const char *name = dt_json_str(r, "name", "");
         if (strcmp(name, "evaluator") != 0 && strcmp(name, "scheduler") != 0)
             json_object_object_add(cluster, name, json_object_get(dt_json_get(r, "hosts")));
@@ -221,7 +220,7 @@ static void set_address(struct dt_strv *env, const char *host, const char *addr,
 
 static size_t count(struct json_object *hosts)
 {
-    return hosts ? json_object_array_length(hosts) : 0;
+    return dt_json_count(hosts);
 }
 
 /* env://, and for workers the defaults of torchrun's options: each runs one torchrun. */

@@ -250,9 +250,9 @@ static void add_logs(struct patterns *p, struct json_object *launch)
         return;
     json_object_object_foreach(logs, role, sizes)
     {
-        for (size_t i = 0; i < json_object_array_length(sizes); i++)
+        for (size_t i = 0; i < dt_json_count(sizes); i++)
             add_source(p, dt_xasprintf("%s/%s-%zu.log", p->dir, role, i),
-                       json_object_get_int64(json_object_array_get_idx(sizes, i)), true);
+                       json_object_get_int64(dt_json_at(sizes, i)), true);
     }
 }
 
@@ -334,6 +334,8 @@ static int prepare(struct patterns *p, struct json_object *plan, const char *dir
     struct stat st;
     p->dir = dir;
     p->metrics = dt_xasprintf("%s/metrics.jsonl", dir);
+    if (!json_object_is_type(patterns, json_type_object))
+        return dt_fail(e, "plan.json: \"metrics\" has no \"patterns\"");
     p->v = dt_xcalloc((size_t)json_object_object_length(patterns) + 1, sizeof(*p->v));
     json_object_object_foreach(patterns, name, text)
     {

@@ -52,12 +52,12 @@ static int env_int(const char *value, int fallback)
 static int read_roles(struct dt_launch_plan *p, struct dt_error *e)
 {
     struct json_object *roles = dt_json_get(p->json, "roles");
-    if (!json_object_is_type(roles, json_type_array) || json_object_array_length(roles) == 0)
+    if (dt_json_count(roles) == 0)
         return dt_fail(e, "DT_PLAN: has no \"roles\"; start this in a trial's own batch script");
-    size_t n = json_object_array_length(roles);
+    size_t n = dt_json_count(roles);
     p->roles = dt_xcalloc(n, sizeof(*p->roles));
     for (size_t i = 0; i < n; i++) {
-        struct json_object *o = json_object_array_get_idx(roles, i);
+        struct json_object *o = dt_json_at(roles, i);
         const char *name = dt_json_str(o, "name", NULL);
         int64_t count = dt_json_int(o, "count", 0), cpus = dt_json_int(o, "cpus", 1);
         int64_t gpus = dt_json_int(o, "gpus", 0);
@@ -216,7 +216,7 @@ static int take_tuners_layout(const struct dt_launch_plan *p, struct room *room,
                               struct dt_error *e)
 {
     struct json_object *roles = dt_json_get(p->json, "roles");
-    struct json_object *on = dt_json_get(json_object_array_get_idx(roles, role), "on");
+    struct json_object *on = dt_json_get(dt_json_at(roles, role), "on");
     int64_t sum = 0;
     for (size_t i = 0; i < p->n_nodes; i++) {
         int64_t n = dt_json_int(on, p->nodes[i].name, 0);

@@ -36,8 +36,8 @@ struct task {
     char *dir, *node;
     struct dt_sampler_config monitor; /* period 0: off */
     char *samples;                    /* folder */
-    bool controlled; /* standard input says when to end */
-    bool told;       /* to end, by a signal or by the end of the input */
+    bool controlled;                  /* standard input says when to end */
+    bool told;                        /* to end, by a signal or by the end of the input */
     bool dismissed; /* by the end of the input, or as it is not needed: its status does not count */
     bool surplus;   /* the latter */
     pid_t child;
@@ -415,8 +415,8 @@ static struct json_object *read_launch(const char *arg, struct dt_error *e)
 static bool has_flag(struct json_object *launch, const char *role, const char *flag)
 {
     struct json_object *roles = dt_json_get(launch, "roles");
-    for (size_t i = 0; roles && i < json_object_array_length(roles); i++) {
-        struct json_object *r = json_object_array_get_idx(roles, i);
+    for (size_t i = 0; i < dt_json_count(roles); i++) {
+        struct json_object *r = dt_json_at(roles, i);
         if (strcmp(dt_json_str(r, "name", ""), role) == 0)
             return dt_json_bool(r, flag, false);
     }
@@ -452,7 +452,8 @@ static void prepare_monitor(struct task *t, struct json_object *launch, bool alo
         .rank = t->rank,
         .first_here = local == 0,
         .alone = alone,
-        .period = has_flag(launch, t->role, "coordinator") ? 0 : dt_json_num(monitor, "period_s", 0),
+        .period =
+            has_flag(launch, t->role, "coordinator") ? 0 : dt_json_num(monitor, "period_s", 0),
         .limits = {cpus > 0 ? cpus : INFINITY, mib * 1024 * 1024},
     };
 }

@@ -58,7 +58,7 @@ struct json_object *dt_usage_to_json(const struct dt_usage *u)
 
 static double level_at(struct json_object *pair, size_t i)
 {
-    struct json_object *v = json_object_array_get_idx(pair, i);
+    struct json_object *v = dt_json_at(pair, i);
     bool number = json_object_is_type(v, json_type_int) || json_object_is_type(v, json_type_double);
     double x = number ? json_object_get_double(v) : NAN;
     return isfinite(x) && x >= 0 ? x : NAN;
@@ -68,8 +68,7 @@ void dt_usage_from_json(struct json_object *levels, struct dt_usage *u)
 {
     for (int i = 0; i < DT_RESOURCES; i++) {
         struct json_object *pair = dt_json_get(levels, dt_resource_names[i]);
-        bool array = json_object_is_type(pair, json_type_array);
-        double mean = array ? level_at(pair, 0) : NAN, max = array ? level_at(pair, 1) : NAN;
+        double mean = level_at(pair, 0), max = level_at(pair, 1);
         bool both = !isnan(mean) && !isnan(max);
         u->mean[i] = both ? mean : NAN;
         u->max[i] = both ? max : NAN;

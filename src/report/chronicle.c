@@ -31,8 +31,8 @@ static struct json_object *add_run(struct json_object *list, int trial, int run)
 /* The trial's latest run, or NULL. */
 static struct json_object *latest(const struct dt_chronicle *c, int trial)
 {
-    for (size_t i = json_object_array_length(c->runs); i > 0; i--) {
-        struct json_object *o = json_object_array_get_idx(c->runs, i - 1);
+    for (size_t i = dt_json_count(c->runs); i > 0; i--) {
+        struct json_object *o = dt_json_at(c->runs, i - 1);
         if (dt_json_int(o, "trial", 0) == trial)
             return o;
     }

@@ -17,7 +17,7 @@ struct dt_fields dt_fields_element(const struct dt_fields *f, const char *key, s
     const char *place = f->place ? f->place : "";
     /* behind a file's name comes a colon, behind a key a dot */
     const char *joint = !*place ? "" : strchr(place, ':') ? "." : ": ";
-    return dt_fields_of(json_object_array_get_idx(dt_json_get(f->o, key), i),
+    return dt_fields_of(dt_json_at(dt_json_get(f->o, key), i),
                         dt_xasprintf("%s%s%s[%zu]", place, joint, key, i), f->e);
 }
 
@@ -143,5 +143,5 @@ size_t dt_fields_array(struct dt_fields *f, const char *key)
         dt_fields_fail(f, key, "an array is needed here");
         return 0;
     }
-    return json_object_array_length(v);
+    return dt_json_count(v);
 }

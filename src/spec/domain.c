@@ -144,10 +144,10 @@ static int parse_choices(const struct dt_place *p, struct dt_param *d, struct js
 {
     if (dt_spec_want(p, list, json_type_array, "an array", e) < 0)
         return -1;
-    if (json_object_array_length(list) == 0)
+    if (dt_json_count(list) == 0)
         return dt_spec_fail(p, e, "the list of choices is empty");
-    for (size_t i = 0; i < json_object_array_length(list); i++)
-        if (add_choice(p, d, json_object_array_get_idx(list, i), e) < 0)
+    for (size_t i = 0; i < dt_json_count(list); i++)
+        if (add_choice(p, d, dt_json_at(list, i), e) < 0)
             return -1;
     return 0;
 }

@@ -146,8 +146,8 @@ int dt_spec_get_strings(const struct dt_place *p, struct json_object *o, const c
         return 0;
     if (dt_spec_want(&q, v, json_type_array, "an array of strings", e) < 0)
         return -1;
-    for (size_t i = 0; i < json_object_array_length(v); i++) {
-        struct json_object *item = json_object_array_get_idx(v, i);
+    for (size_t i = 0; i < dt_json_count(v); i++) {
+        struct json_object *item = dt_json_at(v, i);
         if (dt_spec_want(&q, item, json_type_string, "an array of strings", e) < 0)
             return -1;
         dt_strv_add(out, json_object_get_string(item));

@@ -396,9 +396,9 @@ static bool is_string(struct json_object *o)
 static int option_from_json(struct dt_option_list *l, struct json_object *pair, struct dt_error *e)
 {
     struct json_object *name = NULL, *value = NULL;
-    if (pair && json_object_is_type(pair, json_type_array) && json_object_array_length(pair) == 2) {
-        name = json_object_array_get_idx(pair, 0);
-        value = json_object_array_get_idx(pair, 1);
+    if (dt_json_count(pair) == 2) {
+        name = dt_json_at(pair, 0);
+        value = dt_json_at(pair, 1);
     }
     if (!is_string(name) || (value && !is_string(value)))
         return dt_fail(e, "submission.options: an entry is no [NAME, VALUE or null]: the study is "
@@ -429,10 +429,10 @@ struct dt_submission *dt_submission_from_json(struct json_object *o, struct dt_e
     const char *name = dt_json_str(o, "script_name", NULL),
                *path = dt_json_str(o, "script_path", NULL);
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < json_object_array_length(options); i++)
-        rc = option_from_json(&l, json_object_array_get_idx(options, i), e);
-    for (size_t i = 0; rc == 0 && args && i < json_object_array_length(args); i++) {
-        struct json_object *word = json_object_array_get_idx(args, i);
+    for (size_t i = 0; rc == 0 && i < dt_json_count(options); i++)
+        rc = option_from_json(&l, dt_json_at(options, i), e);
+    for (size_t i = 0; rc == 0 && args && i < dt_json_count(args); i++) {
+        struct json_object *word = dt_json_at(args, i);
         if (is_string(word))
             dt_strv_add(&s->args, json_object_get_string(word));
         else

@@ -16,8 +16,9 @@ struct dt_journal {
 };
 
 #define JOURNAL_MAX ((size_t)1 << 30)
-/* So many records at the end may be damaged: what they told is to be had again from the trials' folders, from Slurm and
- * from the search, which is repeatable. Of older ones Slurm may know nothing any more. */
+/* So many records at the end may be damaged: what they told is to be had again from the trials'
+ * folders, from Slurm and from the search, which is repeatable. Of older ones Slurm may know
+ * nothing any more. */
 #define TAIL 3
 
 /* Each record ends with its check, the CRC-32 (zlib's) of the record without it. */
@@ -56,22 +57,24 @@ static bool is_sound(const char *line, size_t len, struct dt_error *e)
     return is_record;
 }
 
-/* What can be relied on of a journal, in bytes. A last line without newline was torn by a crash; damage before that
- * leaves `bad` records over, from line `line` on, and says in e what it is. */
-static size_t sound_part(const char *text, size_t len, size_t *line, size_t *bad, struct dt_error *e)
+/* What can be relied on of a journal, in bytes. A last line without newline was torn by a crash;
+ * damage before that leaves `bad` records over, from line `line` on, and says in e what it is. */
+static size_t sound_part(const char *text, size_t len, size_t *line, size_t *bad,
+                         struct dt_error *e)
 {
     const char *s = text, *end;
     *bad = 0;
     for (*line = 1; (end = memchr(s, '\n', len - (size_t)(s - text))); ++*line, s = end + 1)
         if (!is_sound(s, (size_t)(end - s), e))
             break;
-    for (const char *rest = s; (end = memchr(rest, '\n', len - (size_t)(rest - text))); rest = end + 1)
+    for (const char *rest = s; (end = memchr(rest, '\n', len - (size_t)(rest - text)));
+         rest = end + 1)
         ++*bad;
     return (size_t)(s - text);
 }
 
-/* Gives each record to `each`. Returns the length of what is sound, and in `note` (caller frees) what of the rest was
- * more than torn. */
+/* Gives each record to `each`. Returns the length of what is sound, and in `note` (caller frees)
+ * what of the rest was more than torn. */
 static ssize_t replay(const char *text, size_t len, const char *path,
                       int (*each)(void *arg, struct json_object *record, struct dt_error *e),
                       void *arg, char **note, struct dt_error *e)
@@ -80,9 +83,10 @@ static ssize_t replay(const char *text, size_t len, const char *path,
     if (bad && (bad > TAIL || line == 1))
         return dt_fail_at(e, "%s:%zu: the journal is damaged", path, line);
     if (bad)
-        *note = dt_xasprintf("%s:%zu: damaged (%s); its last %zu record%s set aside in %s.damaged, and "
-                             "what happened then is found out anew",
-                             path, line, e->text, bad, bad == 1 ? " is" : "s are", path);
+        *note =
+            dt_xasprintf("%s:%zu: damaged (%s); its last %zu record%s set aside in %s.damaged, and "
+                         "what happened then is found out anew",
+                         path, line, e->text, bad, bad == 1 ? " is" : "s are", path);
     dt_error_clear(e);
     const char *s = text, *end;
     for (line = 1; s < text + sound; line++, s = end + 1) {
@@ -90,7 +94,8 @@ static ssize_t replay(const char *text, size_t len, const char *path,
         char *one = dt_xstrndup(s, (size_t)(end - s));
         struct json_object *record = dt_json_parse(one, "record", e);
         free(one);
-        json_object_object_del(record, "crc");
+        if (record) /* a right check does not make it JSON */
+            json_object_object_del(record, "crc");
         int rc = record ? each(arg, record, e) : -1;
         json_object_put(record);
         if (rc < 0)

@@ -181,6 +181,16 @@ struct json_object *dt_json_get(struct json_object *o, const char *key)
     return v;
 }
 
+size_t dt_json_count(struct json_object *array)
+{
+    return json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
+}
+
+struct json_object *dt_json_at(struct json_object *array, size_t i)
+{
+    return i < dt_json_count(array) ? json_object_array_get_idx(array, i) : NULL;
+}
+
 const char *dt_json_str(struct json_object *o, const char *key, const char *fallback)
 {
     struct json_object *v = dt_json_get(o, key);

@@ -100,8 +100,8 @@ struct world *world_new(const struct setting *s, const char *table, const char *
         die(&e);
     double *found = dt_replay_points(w->spec, w->spec->params, w->spec->nparams, table, &n, &e);
     if (found)
-        w->space = dt_space_new(w->spec->params, w->spec->nparams, &none, NULL, 0, NULL, NULL, found,
-                                n, &e);
+        w->space = dt_space_new(w->spec->params, w->spec->nparams, &none, NULL, 0, NULL, NULL,
+                                found, n, &e);
     free(found);
     if (w->space)
         w->replay = dt_backend_replay(w->spec, w->space, table, 0, 0, &e);
@@ -197,8 +197,8 @@ static struct json_object *do_submit(struct world *w, struct json_object *reques
 static struct json_object *news(struct world *w, struct json_object *live)
 {
     struct json_object *answer = json_object_new_array();
-    for (size_t i = 0; i < json_object_array_length(live); i++) {
-        struct json_object *o = json_object_array_get_idx(live, i);
+    for (size_t i = 0; i < dt_json_count(live); i++) {
+        struct json_object *o = dt_json_at(live, i);
         struct dt_trial t = trial_of(o);
         const struct job *job = job_of(w, t.id, t.run);
         for (size_t k = (size_t)dt_json_int(o, "heard", 0); job && k < job->n; k++)
@@ -214,7 +214,7 @@ static struct json_object *do_wait(struct world *w, struct json_object *request)
     struct dt_event *events = NULL;
     size_t n = 0;
     double until = dt_json_num(request, "until", INFINITY) - w->clock;
-    if (json_object_array_length(answer))
+    if (dt_json_count(answer))
         return answer;
     if (w->replay->ops->wait(w->replay->b, NULL, until, &events, &n, &e) < 0)
         die(&e);
@@ -374,9 +374,9 @@ static int stub_wait(void *arg, const struct dt_study *s, double until, struct d
     struct json_object *o = ask(b->fd, request);
     point();
     int rc = 0;
-    for (size_t i = 0; i < json_object_array_length(o) && rc == 0; i++) {
+    for (size_t i = 0; i < dt_json_count(o) && rc == 0; i++) {
         *events = dt_xrealloc(*events, *n + 1, sizeof(**events));
-        rc = dt_event_from_json(json_object_array_get_idx(o, i), &(*events)[*n], e);
+        rc = dt_event_from_json(dt_json_at(o, i), &(*events)[*n], e);
         *n += rc == 0;
     }
     json_object_put(o);
@@ -426,11 +426,13 @@ static char *sum_up(const struct dt_study *s)
         struct json_object *config = dt_config_to_json(s->space, t->x);
         char *text = dt_json_text(config);
         dt_buf_addf(&b, "%d.%d %s %s %s %.17g again %d (%s)\n", t->id, t->run, text,
-                    dt_status_names[t->status], dt_cause_names[t->cause], t->value, t->again, t->why);
+                    dt_status_names[t->status], dt_cause_names[t->cause], t->value, t->again,
+                    t->why);
         free(text);
         json_object_put(config);
     }
-    dt_buf_addf(&b, "best %d; %s\n", best ? best->id : 0, s->stop_reason ? s->stop_reason : "goes on");
+    dt_buf_addf(&b, "best %d; %s\n", best ? best->id : 0,
+                s->stop_reason ? s->stop_reason : "goes on");
     return dt_buf_take(&b);
 }
 
@@ -481,7 +483,8 @@ static void serve(struct world *w, int fd)
             die(&e);
         struct json_object *answer = answer_to(w, request);
         char *said = dt_json_text(answer);
-        if (send(fd, said, strlen(said), MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET) {
+        if (send(fd, said, strlen(said), MSG_NOSIGNAL) < 0 && errno != EPIPE &&
+            errno != ECONNRESET) {
             perror("send");
             exit(1);
         }

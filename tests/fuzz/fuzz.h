@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+int LLVMFuzzerInitialize(int *argc, char ***argv); /* job_submit has one */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static inline void require(bool truth)
@@ -60,7 +61,8 @@ static inline struct dt_spec *fixed_spec(const char *sections)
 
 static inline struct dt_space *space_of(const struct dt_spec *spec, struct dt_error *e)
 {
-    return dt_space_new(spec->params, spec->nparams, &spec->constraints, NULL, 0, NULL, NULL, NULL, 0, e);
+    return dt_space_new(spec->params, spec->nparams, &spec->constraints, NULL, 0, NULL, NULL, NULL,
+                        0, e);
 }
 
 #endif

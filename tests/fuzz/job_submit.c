@@ -1,9 +1,11 @@
-/* Job descriptions as slurmctld hands them to the plugin, with any bytes in what a submitter can say: the control environment,
- * the job's environment, the script and other strings; and Slurm's allocator fails at some call. Nothing may be lost, read
- * that is not there, or changed in a job that does not ask for tuning.
+/* Job descriptions as slurmctld hands them to the plugin, with any bytes in what a submitter can
+ * say: the control environment, the job's environment, the script and other strings; and Slurm's
+ * allocator fails at some call. Nothing may be lost, read that is not there, or changed in a job
+ * that does not ask for tuning.
  *
- * The first byte says which fields there are, the second which allocation fails (0: none); then strings, each up to a NUL:
- * "c" goes into the control environment, "e" into the job's environment, "s" is the script, any other letter a field. */
+ * The first byte says which fields there are, the second which allocation fails (0: none); then
+ * strings, each up to a NUL: "c" goes into the control environment, "e" into the job's environment,
+ * "s" is the script, any other letter a field. */
 #include <slurm/slurm.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,19 +96,25 @@ static void free_job(job_desc_msg_t *job)
     free_list(job->spank_job_env, job->spank_job_env_size);
 }
 
+/* As if an administrator had said where tuners run. */
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    usable = true;
+    read_at = 1;
+    limits.conf.tuner_partition = strdup("tuners");
+    limits.conf.tuner_mem_mib = 128;
+    limits.conf.tuner_time_min = 60;
+    return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     job_desc_msg_t job;
     char *error = NULL, *text;
     if (size < 2)
         return 0;
-    if (!usable) { /* as if an administrator had said where tuners run */
-        usable = true;
-        read_at = 1;
-        limits.conf.tuner_partition = strdup("tuners");
-        limits.conf.tuner_mem_mib = 128;
-        limits.conf.tuner_time_min = 60;
-    }
     memset(&job, 0, sizeof(job));
     living = fails_in = 0;
     job.het_job_offset = data[0] & 1 ? 0 : NO_VAL;

@@ -1,5 +1,5 @@
-/* slurmctld runs job_submit concurrently (from 23.02 on): the target job_submit in several threads at once, with random
- * changes of the files of its corpus, built with -fsanitize=thread.
+/* slurmctld runs job_submit concurrently (from 23.02 on): the target job_submit in several threads
+ * at once, with random changes of the files of its corpus, built with -fsanitize=thread.
  *
  *     threads SECONDS FILE... */
 #include "tests/fuzz/fuzz.h"
@@ -46,6 +46,8 @@ int main(int argc, char **argv)
     unsigned long runs = 0;
     if (!s.n)
         return 2;
+    LLVMFuzzerInitialize(
+        &argc, &argv); /* before there are threads, as slurmctld calls the plugin's init() */
     s.text = dt_xcalloc(s.n, sizeof(*s.text));
     s.len = dt_xcalloc(s.n, sizeof(*s.len));
     for (size_t i = 0; i < s.n; i++)

@@ -100,7 +100,10 @@ static void a_torn_last_record_is_cut_off(void **state)
 }
 
 #define LAST3 "{\"n\":3}\n{\"n\":4}\n{\"n\":5}\n"
-#define CASE(data, error) {data, sizeof(data) - 1, error}
+#define CASE(data, error)                                                                          \
+    {                                                                                              \
+        data, sizeof(data) - 1, error                                                              \
+    }
 
 static void damage_in_the_middle_is_refused_and_nothing_is_lost(void **state)
 {
@@ -114,6 +117,9 @@ static void damage_in_the_middle_is_refused_and_nothing_is_lost(void **state)
         CASE("{\"n\":1}\n\0\0\0\n" LAST3, ":2: the journal is damaged: "),
         CASE("{\"n\":1}\n{\"n\":2,\"crc\":\"00000000\"}\n" LAST3,
              ":2: the journal is damaged: record: it is not what was written"),
+        /* with the check of what it is, which is not JSON */
+        CASE("{\"n\":1}\n{\"n\":,2,\"crc\":\"28c096e5\"}\n" LAST3,
+             ":2: the journal is damaged: record:1: not"),
         /* one that is whole and makes no sense is not damage, wherever it stands */
         CASE("{\"n\":1}\n{\"n\":13}\n{\"n\":3}\n", ":2: the journal is damaged: 13 is not liked"),
         CASE("hello\n", ":1: the journal is damaged: record:1: not valid JSON"),
@@ -141,8 +147,8 @@ static void damage_in_the_middle_is_refused_and_nothing_is_lost(void **state)
 
 static void damage_at_the_end_is_set_aside(void **state)
 {
-    static const char *const tails[] = {
-        "{\"n\":3,\"crc\":\"00000000\"}\n{\"n\":4}\n{\"n\":5}\n", "{\"n\":\n{\"n\":4}\n", "\x01\n", "{\n{\"n\":4}\n{\"n"};
+    static const char *const tails[] = {"{\"n\":3,\"crc\":\"00000000\"}\n{\"n\":4}\n{\"n\":5}\n",
+                                        "{\"n\":\n{\"n\":4}\n", "\x01\n", "{\n{\"n\":4}\n{\"n"};
     char *aside = dt_xasprintf("%s.damaged", path);
     (void)state;
     for (size_t i = 0; i < sizeof(tails) / sizeof(*tails); i++) {

@@ -28,7 +28,8 @@ static void test_hostlist(void **state)
         {"a,b[2],c-1", "a b2 c-1"},
         {"r[1-2]n[08-09]x", "r1n08x r1n09x r2n08x r2n09x"},
     };
-    static const char *const bad[] = {"h[1-", "h[x]", "h[3-1]", "h[1-2x]", "h[0-99999][0-99999]", "h[99999999999999999999]"};
+    static const char *const bad[] = {
+        "h[1-", "h[x]", "h[3-1]", "h[1-2x]", "h[0-99999][0-99999]", "h[99999999999999999999]"};
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct dt_strv out = DT_STRV_INIT;
@@ -336,7 +337,7 @@ static void test_step_gpus(void **state)
         assert_string_equal(options, cases[i].options);
         assert_string_equal(dt_step_gpus(p, p->n_roles - 1), cases[i].sees);
         struct json_object *o = dt_launch_describe(p, 1), *roles = dt_json_get(o, "roles");
-        struct json_object *last = json_object_array_get_idx(roles, p->n_roles - 1);
+        struct json_object *last = dt_json_at(roles, p->n_roles - 1);
         assert_int_equal(dt_json_get(o, "bind") != NULL, p->bind);
         assert_string_equal(dt_json_str(last, "sees", "none"), p->bind ? cases[i].sees : "none");
         assert_int_equal(dt_json_int(last, "cpus", 0), p->bind ? 1 : 0);
@@ -608,7 +609,8 @@ static void test_task_env(void **state)
     (void)state;
     dt_strv_add(&env, "CUDA_VISIBLE_DEVICES=2");
     dt_strv_add(&env, "RANK=17");
-    assert_int_equal(dt_task_env(launch, &(struct dt_task_place){"worker", 1, 0, 2}, 2, &env, &e), 0);
+    assert_int_equal(dt_task_env(launch, &(struct dt_task_place){"worker", 1, 0, 2}, 2, &env, &e),
+                     0);
     for (size_t i = 0; i < COUNT(expected); i++) {
         const char *value = dt_launch_getenv(env.v, expected[i][0]);
         if (!value)
@@ -622,7 +624,8 @@ static void test_task_env(void **state)
     assert_null(dt_launch_getenv(env.v, "DMLC_WORKER_ID"));
     assert_null(dt_launch_getenv(env.v, "PET_NNODES"));
     assert_int_equal(dt_task_env(launch, &(struct dt_task_place){"ps", 2, 0, 1}, 0, &env, &e), -1);
-    assert_int_equal(dt_task_env(launch, &(struct dt_task_place){"chief", 0, 0, 1}, 0, &env, &e), -1);
+    assert_int_equal(dt_task_env(launch, &(struct dt_task_place){"chief", 0, 0, 1}, 0, &env, &e),
+                     -1);
     dt_error_clear(&e);
     dt_strv_free(&env);
     json_object_put(launch);
@@ -653,8 +656,7 @@ static void expect_task(const char *coordinator, const char *role, const char *n
     struct json_object *launch = dt_launch_describe(p, 1);
     dt_strv_add(&out, "RANK=7");
     dt_strv_add(&out, "TF_CONFIG=x");
-    assert_int_equal(
-        dt_task_env(launch, &(struct dt_task_place){role, 0, 0, 1}, 0, &out, NULL), 0);
+    assert_int_equal(dt_task_env(launch, &(struct dt_task_place){role, 0, 0, 1}, 0, &out, NULL), 0);
     const char *value = dt_launch_getenv(out.v, name);
     assert_string_equal(value ? value : "(none)", expected);
     json_object_put(launch);
@@ -666,9 +668,10 @@ static void expect_task(const char *coordinator, const char *role, const char *n
 static void test_coordinator(void **state)
 {
     (void)state;
-    expect_task("chief", "chief", "TF_CONFIG",
-                "{\"cluster\":{\"ps\":[\"h1:10\"],\"worker\":[\"h1:11\",\"h2:12\"],\"chief\":[\"h1:13\"]},"
-                "\"task\":{\"type\":\"chief\",\"index\":0}}");
+    expect_task(
+        "chief", "chief", "TF_CONFIG",
+        "{\"cluster\":{\"ps\":[\"h1:10\"],\"worker\":[\"h1:11\",\"h2:12\"],\"chief\":[\"h1:13\"]},"
+        "\"task\":{\"type\":\"chief\",\"index\":0}}");
     expect_task("chief", "chief", "RANK", "(none)");
     expect_task("chief", "worker", "WORLD_SIZE", "3");
     expect_task("scheduler", "scheduler", "TF_CONFIG", "(none)");

@@ -219,28 +219,25 @@ static void views_show_runs_usage_and_what_is_allowed(void **state)
 {
     struct fixture f = some();
     struct json_object *o = dt_report_views("train", f.s, &f.c), *runs = dt_json_get(o, "runs");
-    struct json_object *first = json_object_array_get_idx(runs, 0),
-                       *last = json_object_array_get_idx(runs, 12);
+    struct json_object *first = dt_json_at(runs, 0), *last = dt_json_at(runs, 12);
     (void)state;
-    assert_int_equal(json_object_array_length(runs), 13);
+    assert_int_equal(dt_json_count(runs), 13);
     assert_true(dt_json_num(first, "submitted", -1) == 0 && dt_json_num(first, "started", -1) == 2);
     assert_true(fabs(dt_json_num(first, "ended", -1) - 10.005) < 1e-9);
     assert_string_equal(dt_json_str(first, "cause", ""), "ok");
     assert_null(dt_json_get(last, "ended"));
-    struct json_object *used = json_object_array_get_idx(dt_json_get(o, "usage"), 1);
+    struct json_object *used = dt_json_at(dt_json_get(o, "usage"), 1);
     assert_string_equal(dt_json_str(used, "role", ""), "worker");
-    struct json_object *course = dt_json_get(o, "course"),
-                       *end = json_object_array_get_idx(course, 11);
-    assert_int_equal(json_object_array_length(course), 12);
+    struct json_object *course = dt_json_get(o, "course"), *end = dt_json_at(course, 11);
+    assert_int_equal(dt_json_count(course), 12);
     assert_int_equal(dt_json_int(end, "best", 0), 11); /* ps=0 workers=5 sgd, by a hair */
     struct json_object *model = dt_json_get(o, "model"), *surface = dt_json_get(model, "surface");
     assert_string_equal(dt_json_str(surface, "x", ""), "workers");
     assert_string_equal(dt_json_str(surface, "y", ""), "ps");
-    struct json_object *mean = dt_json_get(surface, "mean"),
-                       *top = json_object_array_get_idx(mean, 3);
-    assert_non_null(json_object_array_get_idx(top, 2)); /* ps=3 workers=3 */
-    assert_null(json_object_array_get_idx(top, 3));     /* ps=3 workers=4 is one too many */
-    assert_int_equal(json_object_array_length(dt_json_get(model, "slices")), 4);
+    struct json_object *mean = dt_json_get(surface, "mean"), *top = dt_json_at(mean, 3);
+    assert_non_null(dt_json_at(top, 2)); /* ps=3 workers=3 */
+    assert_null(dt_json_at(top, 3));     /* ps=3 workers=4 is one too many */
+    assert_int_equal(dt_json_count(dt_json_get(model, "slices")), 4);
     assert_null(dt_json_get(o, "speed"));
     json_object_put(o);
     done(&f);
@@ -252,7 +249,7 @@ static void a_study_without_trials_has_views_all_the_same(void **state)
     struct json_object *o = dt_report_views("train", f.s, &f.c);
     (void)state;
     assert_null(dt_json_get(o, "model"));
-    assert_int_equal(json_object_array_length(dt_json_get(o, "course")), 0);
+    assert_int_equal(dt_json_count(dt_json_get(o, "course")), 0);
     json_object_put(o);
     done(&f);
 }
@@ -294,7 +291,7 @@ static void names_stay_data_on_the_page(void **state)
     struct json_object *report = dt_json_parse(json, "report", &e);
     assert_non_null(report);
     assert_true(dt_starts_with(dt_json_str(report, "study", ""), "</script><script>alert(1)"));
-    assert_int_equal(json_object_array_length(dt_json_get(report, "trials")), 13);
+    assert_int_equal(dt_json_count(dt_json_get(report, "trials")), 13);
     char *views = between(page, "<v>", "</v>");
     struct json_object *parsed = dt_json_parse(views, "views", &e);
     assert_non_null(parsed);

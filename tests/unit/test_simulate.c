@@ -76,10 +76,9 @@ static void json_tells_every_study_and_their_summary(void **state)
     assert_string_equal(dt_json_str(o, "goal", ""), "minimize");
     assert_true(dt_json_num(best, "value", 0) == 10);
     assert_int_equal(dt_json_int(dt_json_get(best, "config"), "workers", 0), 7);
-    assert_int_equal(json_object_array_length(studies), 9);
+    assert_int_equal(dt_json_count(studies), 9);
     for (size_t i = 0; i < 9; i++) {
-        struct json_object *s = json_object_array_get_idx(studies, i),
-                           *found = dt_json_get(s, "best");
+        struct json_object *s = dt_json_at(studies, i), *found = dt_json_get(s, "best");
         double gap = dt_json_num(s, "gap_pct", NAN), value = dt_json_num(found, "value", NAN);
         assert_int_equal(dt_json_int(s, "seed", 0), i + 1);
         assert_int_equal(dt_json_int(s, "trials", 0), 12);
@@ -103,9 +102,9 @@ static void json_tells_every_study_and_their_summary(void **state)
 static void a_seed_gives_the_same_study_alone_or_among_others(void **state)
 {
     struct json_object *many = simulate_json("3", "4", "5"), *one = simulate_json("5", "1", "5");
-    struct json_object *a = json_object_array_get_idx(dt_json_get(many, "studies"), 2);
-    struct json_object *b = json_object_array_get_idx(dt_json_get(one, "studies"), 0);
-    struct json_object *c = json_object_array_get_idx(dt_json_get(many, "studies"), 1);
+    struct json_object *a = dt_json_at(dt_json_get(many, "studies"), 2);
+    struct json_object *b = dt_json_at(dt_json_get(one, "studies"), 0);
+    struct json_object *c = dt_json_at(dt_json_get(many, "studies"), 1);
     (void)state;
     assert_true(json_object_equal(a, b));
     assert_false(json_object_equal(dt_json_get(a, "best"), dt_json_get(c, "best")));
@@ -189,7 +188,7 @@ static void a_conditional_table_is_searched(void **state)
                        *studies = dt_json_get(o, "studies");
     assert_int_equal(dt_json_int(o, "configurations", 0), 6);
     for (size_t i = 0; i < 3; i++) {
-        struct json_object *one = json_object_array_get_idx(studies, i);
+        struct json_object *one = dt_json_at(studies, i);
         char *config = dt_json_text(dt_json_get(dt_json_get(one, "best"), "config"));
         assert_string_equal(config, "{\"opt\":\"adam\"}");
         assert_true(dt_json_num(one, "gap_pct", 1) == 0);
@@ -263,9 +262,7 @@ static void a_past_gives_a_warm_start(void **state)
     assert_int_equal(simulate(words, &again), 0);
     assert_string_equal(r.out, again.out);
     struct json_object *o = dt_json_parse(r.out, "output", &e);
-    assert_int_equal(
-        dt_json_int(json_object_array_get_idx(dt_json_get(o, "studies"), 0), "trials_to_1pct", 0),
-        1);
+    assert_int_equal(dt_json_int(dt_json_at(dt_json_get(o, "studies"), 0), "trials_to_1pct", 0), 1);
     json_object_put(o);
     dt_proc_result_free(&r);
     dt_proc_result_free(&again);
@@ -299,11 +296,10 @@ static void only_the_highest_fidelity_is_what_was_found(void **state)
                        *best = dt_json_get(o, "table_best");
     assert_true(dt_json_num(best, "value", 0) == 40);
     assert_int_equal(dt_json_int(dt_json_get(best, "config"), "n", 0), 100);
-    struct json_object *one = json_object_array_get_idx(dt_json_get(o, "studies"), 0),
+    struct json_object *one = dt_json_at(dt_json_get(o, "studies"), 0),
                        *history = dt_json_get(one, "history"), *before = NULL;
-    for (size_t i = 0; i < json_object_array_length(history); i++) {
-        struct json_object *h = json_object_array_get_idx(history, i),
-                           *gap = dt_json_get(h, "gap_pct");
+    for (size_t i = 0; i < dt_json_count(history); i++) {
+        struct json_object *h = dt_json_at(history, i), *gap = dt_json_get(h, "gap_pct");
         bool full = dt_json_int(dt_json_get(h, "config"), "n", 0) == 100;
         cheap += !full;
         if (!full)
@@ -331,7 +327,7 @@ static void only_the_highest_fidelity_is_what_was_found(void **state)
 }
 
 #define MOVING(rule)                                                                               \
-    "{\"dt\": {\"ps\": {\"low\": 1, \"high\": 2}, \"workers\": {\"low\": 1, \"high\": 2}}, "        \
+    "{\"dt\": {\"ps\": {\"low\": 1, \"high\": 2}, \"workers\": {\"low\": 1, \"high\": 2}}, "       \
     "\"search\": {\"max_configs\": 1, \"repeats\": 0}, "                                           \
     "\"reallocate\": {\"rule\": \"" rule "\", \"work\": 10000}, "                                  \
     "\"replay\": {\"objective\": \"rate\", \"goal\": \"maximize\", \"restart_s\": 40, "            \
@@ -355,7 +351,7 @@ static void trials_are_reallocated(void **state)
         simulate((const char *[]){"--spec", on, "--table", t, "--format=json", NULL}, &again), 0);
     assert_string_equal(r.out, again.out);
     struct json_object *o = dt_json_parse(r.out, "output", &e),
-                       *one = json_object_array_get_idx(dt_json_get(o, "studies"), 0);
+                       *one = dt_json_at(dt_json_get(o, "studies"), 0);
     assert_int_equal(dt_json_int(one, "reallocations", 0), 1);
     assert_true(dt_json_num(one, "gap_pct", NAN) == 0);
     /* 40 s, 30 s at 10 a second, 40 s, 9700 steps at 20 a second */
@@ -366,7 +362,7 @@ static void trials_are_reallocated(void **state)
     assert_int_equal(
         simulate((const char *[]){"--spec", off, "--table", t, "--format=json", NULL}, &r), 0);
     o = dt_json_parse(r.out, "output", &e);
-    one = json_object_array_get_idx(dt_json_get(o, "studies"), 0);
+    one = dt_json_at(dt_json_get(o, "studies"), 0);
     assert_null(dt_json_get(one, "reallocations"));
     assert_true(dt_json_num(one, "gap_pct", NAN) == 50);
     json_object_put(o);

@@ -546,7 +546,7 @@ static void test_text(void **state)
     free(text);
     struct json_object *o = dt_topology_to_json(t);
     assert_int_equal(dt_json_int(o, "cpus", 0), 32);
-    struct json_object *gpu = json_object_array_get_idx(dt_json_get(o, "gpus"), 2);
+    struct json_object *gpu = dt_json_at(dt_json_get(o, "gpus"), 2);
     assert_string_equal(dt_json_str(gpu, "name", ""), "cuda0");
     assert_int_equal(dt_json_int(gpu, "group", -1), 1);
     assert_int_equal(dt_json_int(gpu, "numa", -1), 1);
@@ -567,9 +567,9 @@ static void test_seats_text(void **state)
     assert_string_equal(
         text, "worker: CPUs 0-1,8-9 (0x303), GPUs 0,1\nps: CPUs 80-81 (0x300000000000000000000)\n");
     free(text);
-    struct json_object *o = dt_seats_to_json(seats, n), *first = json_object_array_get_idx(o, 0);
+    struct json_object *o = dt_seats_to_json(seats, n), *first = dt_json_at(o, 0);
     assert_string_equal(dt_json_str(first, "mask", ""), "0x303");
-    assert_int_equal(json_object_array_length(dt_json_get(first, "gpus")), 2);
+    assert_int_equal(dt_json_count(dt_json_get(first, "gpus")), 2);
     json_object_put(o);
     dt_seats_free(seats, n);
     dt_topology_free(t);
