@@ -28,9 +28,11 @@ struct dt_backend_ops {
     /* After a restart: finds the job of a run that may have been submitted without the journal knowing, also one that
      * has ended. 1 found (job set), 0 not. */
     int (*find)(void *b, const struct dt_trial *t, uint32_t *job, struct dt_error *e);
-    /* Gives nodes that nothing runs on back to Slurm: true where it did, then `ev` says which. Safe
-     * to repeat. NULL where there is nothing to give. */
-    bool (*give_back)(void *b, struct dt_event *ev);
+    /* Nodes that nothing runs on, in `ev`: true where there are any that Slurm may take back. NULL where there is nothing to
+     * give. */
+    bool (*spare)(void *b, struct dt_event *ev);
+    /* Gives those back to Slurm. Safe to repeat; where Slurm refuses, it is not tried again. */
+    int (*give_back)(void *b, struct dt_error *e);
     /* Last act: whatever of this study is still queued or running is cancelled, known to us or not. */
     int (*sweep)(void *b, struct dt_error *e);
     void (*destroy)(void *b);

@@ -85,17 +85,6 @@ static int remove_one(void *arg, const FTSENT *ent, const char *rel)
 
 /* ---- copying ---- */
 
-static int write_all(int fd, const char *data, ssize_t n)
-{
-    for (ssize_t done = 0; done < n;) {
-        ssize_t k = write(fd, data + done, (size_t)(n - done));
-        if (k < 0 && errno != EINTR)
-            return -1;
-        done += k > 0 ? k : 0;
-    }
-    return 0;
-}
-
 static int copy_by_hand(int from, int to)
 {
     char *buffer = dt_xcalloc(1, 1024 * 1024);
@@ -103,7 +92,7 @@ static int copy_by_hand(int from, int to)
     int rc = 0;
     while (rc == 0 && (n = read(from, buffer, 1024 * 1024)) != 0)
         if (n > 0)
-            rc = write_all(to, buffer, n);
+            rc = dt_write_all(to, buffer, (size_t)n);
         else if (errno != EINTR)
             rc = -1;
     free(buffer);

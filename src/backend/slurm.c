@@ -520,8 +520,18 @@ static void destroy(void *arg)
     free(b);
 }
 
-static const struct dt_backend_ops ops = {"slurm",  now,  submit, cancel, checkpoint, shed,
-                                          wait_for, find, NULL,   sweep,  destroy};
+static const struct dt_backend_ops ops = {
+    .name = "slurm",
+    .now = now,
+    .submit = submit,
+    .cancel = cancel,
+    .checkpoint = checkpoint,
+    .shed = shed,
+    .wait = wait_for,
+    .find = find,
+    .sweep = sweep,
+    .destroy = destroy,
+};
 
 struct dt_backend *dt_backend_slurm(const struct dt_slurm_config *config)
 {

@@ -307,7 +307,8 @@ static bool is_over(const struct steps *b, struct run *r)
 static void ask(const struct steps *b, const struct dt_study *s, struct run *r, const char *dir)
 {
     int signal = s->spec->checkpoint.signal;
-    bool heard = dt_records_launched(dir) ? steps_of(b, r, signal) > 0 : kill(r->group, signal) == 0;
+    bool heard =
+        dt_records_launched(dir) ? steps_of(b, r, signal) > 0 : kill(r->group, signal) == 0;
     r->ask_due = heard ? 0 : dt_monotonic() + AGAIN;
 }
 
@@ -488,27 +489,42 @@ static void close_spare(struct dt_allocation *a, const char *here)
     a->billing *= (double)dt_books_total(&a->books).cpus / (double)before;
 }
 
-/* An allocation that somebody else has made is not ours to make smaller. */
-static bool give_back(void *arg, struct dt_event *ev)
+/* The names of those that are spare, or of those that are not. An allocation that somebody else has
+ * made is not ours to make smaller. */
+static struct dt_strv nodes_that(const struct steps *b, bool spare)
 {
-    struct steps *b = arg;
     const struct dt_books *books = &b->a.books;
-    struct dt_strv kept = DT_STRV_INIT, spare = DT_STRV_INIT;
+    struct dt_strv names = DT_STRV_INIT;
     const char *here = getenv("SLURMD_NODENAME");
     bool ours = b->c.tuner_job && here && !b->keeps;
     for (size_t i = 0; i < books->n && ours; i++)
-        if (books->v[i].all.cpus)
-            dt_strv_add(is_spare(books, i, here) ? &spare : &kept, books->v[i].name);
-    bool done = spare.n > 0 && dt_slurm_keep_nodes(b->a.job, &kept, NULL) == 0;
-    b->keeps |= spare.n > 0 && !done;
-    if (done) {
-        close_spare(&b->a, here);
-        ev->nodes = (double)spare.n;
-        ev->text = dt_strv_join(&spare, ",");
+        if (books->v[i].all.cpus && is_spare(books, i, here) == spare)
+            dt_strv_add(&names, books->v[i].name);
+    return names;
+}
+
+static bool spare(void *arg, struct dt_event *ev)
+{
+    struct dt_strv names = nodes_that(arg, true);
+    bool any = names.n > 0;
+    if (any) {
+        ev->nodes = (double)names.n;
+        ev->text = dt_strv_join(&names, ",");
     }
+    dt_strv_free(&names);
+    return any;
+}
+
+static int give_back(void *arg, struct dt_error *e)
+{
+    struct steps *b = arg;
+    struct dt_strv kept = nodes_that(b, false);
+    int rc = dt_slurm_keep_nodes(b->a.job, &kept, e);
+    if (rc == 0)
+        close_spare(&b->a, getenv("SLURMD_NODENAME"));
+    b->keeps |= rc < 0;
     dt_strv_free(&kept);
-    dt_strv_free(&spare);
-    return done;
+    return rc;
 }
 
 /* ---- restart and end ---- */
@@ -567,8 +583,19 @@ static void destroy(void *arg)
     free(b);
 }
 
-static const struct dt_backend_ops ops = {"steps",  now,  submit,    cancel, checkpoint, NULL,
-                                          wait_for, find, give_back, sweep,  destroy};
+static const struct dt_backend_ops ops = {
+    .name = "steps",
+    .now = now,
+    .submit = submit,
+    .cancel = cancel,
+    .checkpoint = checkpoint,
+    .wait = wait_for,
+    .find = find,
+    .spare = spare,
+    .give_back = give_back,
+    .sweep = sweep,
+    .destroy = destroy,
+};
 
 struct dt_backend *dt_backend_steps(const struct dt_slurm_config *config, struct dt_allocation *a)
 {

@@ -52,32 +52,18 @@ struct task {
 
 /* ---- output ---- */
 
-static int write_all(int fd, const char *s, size_t n)
-{
-    while (n) {
-        ssize_t w = write(fd, s, n);
-        if (w < 0 && errno == EINTR)
-            continue;
-        if (w < 0)
-            return -1;
-        s += w;
-        n -= (size_t)w;
-    }
-    return 0;
-}
-
 static void log_output(struct task *t, const char *s, size_t n)
 {
     if (t->log < 0)
         return;
     if (t->log_size + n <= LOG_MAX) {
         t->log_size += n;
-        if (write_all(t->log, s, n) == 0)
+        if (dt_write_all(t->log, s, n) == 0)
             return;
     } else {
         char *line = dt_xasprintf("\n[dt-launch: the log ends here, at its limit of %d MiB]\n",
                                   LOG_MAX / (1024 * 1024));
-        write_all(t->log, line, strlen(line));
+        dt_write_all(t->log, line, strlen(line));
         free(line);
     }
     close(t->log);
@@ -137,7 +123,7 @@ static void copy_output(struct task *t, int stream)
         t->in[stream] = -1;
         return;
     }
-    write_all(stream + 1, chunk, (size_t)n); /* a reader that is gone does not stop the log */
+    dt_write_all(stream + 1, chunk, (size_t)n); /* a reader that is gone does not stop the log */
     log_output(t, chunk, (size_t)n);
     keep_tail(&t->tail, stream, chunk, (size_t)n);
 }

@@ -264,8 +264,11 @@ void dt_report_event(FILE *f, const struct dt_study *s, const struct dt_event *e
         break;
     }
     case DT_EVENT_RELEASED:
-        fprintf(f, "gave back %.0f node%s, which no trial will use any more: %s\n", ev->nodes,
-                ev->nodes > 1 ? "s" : "", ev->text);
+        if (ev->nodes > 0)
+            fprintf(f, "gives back %.0f node%s, which no trial will use any more: %s\n", ev->nodes,
+                    ev->nodes > 1 ? "s" : "", ev->text);
+        else
+            fprintf(f, "the nodes stay: %s\n", ev->text);
         break;
     case DT_EVENT_KEPT:
         fprintf(f, "%5d goes on as it is: %s; nothing is re-allocated any more\n", t->id, ev->text);

@@ -134,8 +134,11 @@ int dt_spec_get_number(const struct dt_place *p, struct json_object *o, const ch
     struct json_object *v = dt_json_get(o, key);
     if (v && dt_spec_want(&q, v, json_type_double, word, e) < 0)
         return -1;
+    double given = v ? json_object_get_double(v) : 0;
+    if (!isfinite(given))
+        return dt_spec_fail(&q, e, "a finite number is needed here");
     if (v)
-        *x = json_object_get_double(v);
+        *x = given;
     return 0;
 }
 

@@ -180,17 +180,11 @@ const char *dt_journal_note(const struct dt_journal *j)
 int dt_journal_append(struct dt_journal *j, struct json_object *record, struct dt_error *e)
 {
     char *text = dt_json_text(record), *line = with_check(text);
-    size_t len = strlen(line), done = 0;
     off_t before = lseek(j->fd, 0, SEEK_END);
     int rc = 0;
-    while (done < len && rc == 0) {
-        ssize_t n = write(j->fd, line + done, len - done);
-        if (n >= 0)
-            done += (size_t)n;
-        else if (errno != EINTR)
-            rc = dt_fail(e, "%s: cannot write: %s; no trial is started without a record", j->path,
-                         strerror(errno));
-    }
+    if (dt_write_all(j->fd, line, strlen(line)) < 0)
+        rc = dt_fail(e, "%s: cannot write: %s; no trial is started without a record", j->path,
+                     strerror(errno));
     if (rc == 0 && fsync(j->fd) < 0 && errno != EINVAL)
         rc = dt_fail(e, "%s: cannot write: %s", j->path, strerror(errno));
     if (rc < 0 && before >= 0 &&

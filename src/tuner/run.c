@@ -43,7 +43,8 @@ static double now(const struct run *run)
     return run->b->ops->now(run->b->b);
 }
 
-/* A run that has its checkpoint but was not yet told to end. A SIGTERM may have been the question. */
+/* A run that has its checkpoint but was not yet told to end. A SIGTERM may have been the question.
+ */
 static bool ended_by_others(const struct run *run, const struct dt_trial *t)
 {
     return t && t->move.x && t->move.checkpointed && !t->cancelling &&
@@ -304,10 +305,19 @@ static double next_due(const struct run *run)
 static int give_back(struct run *run, struct dt_error *e)
 {
     struct dt_event ev = DT_EVENT(DT_EVENT_RELEASED);
-    if (!run->b->ops->give_back || !dt_study_all_begun(run->s))
+    struct dt_error why = DT_ERROR_INIT;
+    if (!run->b->ops->spare || !dt_study_all_begun(run->s) || !run->b->ops->spare(run->b->b, &ev))
         return 0;
     ev.t = now(run);
-    return run->b->ops->give_back(run->b->b, &ev) ? record(run, &ev, e) : 0;
+    if (record(run, &ev, e) < 0)
+        return -1;
+    if (run->b->ops->give_back(run->b->b, &why) == 0)
+        return 0;
+    ev = (struct dt_event)DT_EVENT(DT_EVENT_RELEASED);
+    ev.t = now(run);
+    ev.text = dt_xstrdup(why.text);
+    dt_error_clear(&why);
+    return record(run, &ev, e);
 }
 
 static int pause_for(struct run *run, struct dt_error *e)

@@ -37,7 +37,7 @@ enum dt_event_kind {
     DT_EVENT_ASKED, /* ask, config: hyperparameters that another program wants tried */
     DT_EVENT_SHRINKING, /* trial, run, config, text: why; its last workers are to end, and the run
                            goes on without them */
-    DT_EVENT_RELEASED,  /* nodes, text: so many, and their names, went back to Slurm */
+    DT_EVENT_RELEASED,  /* nodes, text: so many, and their names, go back to Slurm; 0: why they do not */
     DT_EVENT_KINDS,
 };
 

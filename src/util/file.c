@@ -69,7 +69,7 @@ char *dt_read_text(const char *path, size_t max, struct dt_error *e)
     return text;
 }
 
-static int write_all(int fd, const char *data, size_t len)
+int dt_write_all(int fd, const char *data, size_t len)
 {
     while (len) {
         ssize_t n = write(fd, data, len);
@@ -89,7 +89,7 @@ int dt_write_file(const char *path, const char *data, size_t len, unsigned mode,
     int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
     int rc = -1;
     if (fd >= 0) {
-        rc = write_all(fd, data, len);
+        rc = dt_write_all(fd, data, len);
         if (rc == 0)
             rc = fsync(fd);
         int saved = errno;

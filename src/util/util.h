@@ -134,6 +134,8 @@ char *dt_read_file(const char *path, size_t max, size_t *len, struct dt_error *e
 /* The same for a file that must be text: a NUL byte in it is an error. */
 char *dt_read_text(const char *path, size_t max, struct dt_error *e);
 char *dt_read_fd(int fd, const char *what, size_t max, size_t *len, struct dt_error *e);
+/* write() until all is written; 0, or -1 and errno. */
+int dt_write_all(int fd, const char *data, size_t len);
 /* Writes to a temporary file beside it, fsyncs, renames. */
 int dt_write_file(const char *path, const char *data, size_t len, unsigned mode,
                   struct dt_error *e);

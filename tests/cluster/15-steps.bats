@@ -322,7 +322,7 @@ END
     start -N 4 --ntasks-per-node=2 --mem=400M
     wait_for 30 seen 4
     wait_for 20 event released
-    grep -qx 'gave back 2 nodes, which no trial will use any more: h3,h4' "slurm-$job.out"
+    grep -qx 'gives back 2 nodes, which no trial will use any more: h3,h4' "slurm-$job.out"
     [[ $(scontrol show job "$job") == *"NumNodes=2 NumCPUs=4"* ]]
     srun -w h3,h4 -N 2 --exclusive --immediate=20 true # they are there for others
     touch released-2 # steps begin in what is left

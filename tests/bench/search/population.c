@@ -205,8 +205,16 @@ static void destroy(void *b)
     free(all);
 }
 
-static const struct dt_backend_ops ops = {"training", now,  submit, cancel,
-                                          wait_for,   find, sweep,  destroy};
+static const struct dt_backend_ops ops = {
+    .name = "training",
+    .now = now,
+    .submit = submit,
+    .cancel = cancel,
+    .wait = wait_for,
+    .find = find,
+    .sweep = sweep,
+    .destroy = destroy,
+};
 
 /* ---- a study ---- */
 
