@@ -274,7 +274,8 @@ void dt_report_event(FILE *f, const struct dt_study *s, const struct dt_event *e
         fprintf(f, "%5d goes on as it is: %s; nothing is re-allocated any more\n", t->id, ev->text);
         break;
     case DT_EVENT_DEFERRED:
-        if (isfinite(ev->until)) /* to wait for one another is their way */
+        /* to wait for one another is their way; it is tried every few seconds */
+        if (isfinite(ev->until) && !t->waits_on)
             fprintf(f, "%5d waits: %s\n", t->id, ev->text);
         break;
     case DT_EVENT_RESUMED:

@@ -84,6 +84,7 @@ void dt_study_free(struct dt_study *s)
         free(t->text);
         free(t->pruned);
         free(t->alone);
+        free(t->waits);
     }
     free(s->trials);
     free(s->finished);
@@ -481,6 +482,8 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
         return apply_created(s, ev, e);
     case DT_EVENT_SUBMITTED:
         t->state = DT_TRIAL_SUBMITTED;
+        free(t->waits);
+        t->waits = NULL;
         t->job = ev->job;
         t->t_submitted = ev->t;
         t->t_started = NAN;
@@ -489,6 +492,9 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
         break;
     case DT_EVENT_DEFERRED:
         t->deferred = ev->until;
+        t->waits_on = t->waits && ev->text && strcmp(t->waits, ev->text) == 0;
+        free(t->waits);
+        t->waits = ev->text ? dt_xstrdup(ev->text) : NULL;
         break;
     case DT_EVENT_STARTED:
         t->state = DT_TRIAL_STARTED;

@@ -150,6 +150,34 @@ static struct fixture some(void)
     return f;
 }
 
+/* ---- events ---- */
+
+static void a_reason_to_wait_is_told_once(void **state)
+{
+    static const char *const reasons[] = {"full", "full", "other", "full", "full"};
+    struct fixture f = some();
+    int id = create(&f, (double[]){1, 4, 0, 0.5});
+    char *text = NULL, *expected;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    (void)state;
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++) {
+        struct dt_event ev = event(DT_EVENT_DEFERRED, id);
+        ev.until = f.now + 15;
+        ev.text = dt_xstrdup(reasons[i]);
+        struct dt_event told = ev;
+        told.text = (char *)reasons[i];
+        apply(&f, ev);
+        dt_report_event(out, f.s, &told);
+    }
+    fclose(out);
+    expected = dt_xasprintf("%5d waits: full\n%5d waits: other\n%5d waits: full\n", id, id, id);
+    assert_string_equal(text, expected);
+    free(expected);
+    free(text);
+    done(&f);
+}
+
 /* ---- the model ---- */
 
 static void importance_is_what_the_value_varies_by(void **state)
@@ -454,6 +482,7 @@ static void a_record_becomes_a_journal_of_optunas(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_reason_to_wait_is_told_once),
         cmocka_unit_test(importance_is_what_the_value_varies_by),
         cmocka_unit_test(the_model_expects_in_the_users_unit),
         cmocka_unit_test(a_metric_that_may_be_negative_comes_back_as_it_was),
