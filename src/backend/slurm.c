@@ -24,6 +24,8 @@
 #define SWEEPS                                                                                     \
     15             /* how often the last look for what is left is repeated while slurmctld is away \
                     */
+#define LEAVING 5.0 /* how long the last look waits for jobs whose script has ended */
+#define LOOK 0.3
 #define LATE 10.0  /* surplus workers that are still there are told again */
 #define DEFER 15.0 /* pause before a refused submission is tried again */
 
@@ -474,17 +476,38 @@ static int wait_for(void *arg, const struct dt_study *s, double until, struct dt
 
 /* ---- restart and end ---- */
 
-/* Cancels every job of the study that is not over; their number, or -1. */
-static int sweep_once(struct slurm *b, struct dt_error *e)
+/* The script has said how it ended: the job is about to be over. Its name ends in "TRIAL-RUN". */
+static bool has_ended(const struct slurm *b, const char *number)
+{
+    struct dt_trial t = {.id = atoi(number)};
+    struct dt_records rec;
+    char *dir = dt_trial_dir(&b->c, &t);
+    dt_records_read(dir, &rec);
+    bool ended = rec.ended;
+    dt_records_free(&rec);
+    free(dir);
+    return ended;
+}
+
+/* Cancels every job of the study that is not over, and counts instead those that end by themselves where there is `leaving`.
+ * The number of those cancelled, or -1. */
+static int sweep_once(struct slurm *b, size_t *leaving, struct dt_error *e)
 {
     struct dt_slurm_jobs jobs;
     if (dt_slurm_jobs_load(&jobs, e) < 0)
         return -1;
     char *mark = dt_xasprintf(".dt-%s-", b->c.study);
     int n = 0, rc = 0;
+    if (leaving)
+        *leaving = 0;
     for (size_t i = 0; i < jobs.n; i++) {
-        if (!strstr(jobs.v[i].name, mark) || jobs.v[i].over)
+        const char *at = strstr(jobs.v[i].name, mark);
+        if (!at || jobs.v[i].over)
             continue;
+        if (leaving && has_ended(b, at + strlen(mark))) {
+            ++*leaving;
+            continue;
+        }
         rc |= dt_slurm_cancel(jobs.v[i].id, e);
         n++;
     }
@@ -496,15 +519,19 @@ static int sweep_once(struct slurm *b, struct dt_error *e)
 static int sweep(void *arg, struct dt_error *e)
 {
     struct slurm *b = arg;
-    int n = sweep_once(b, e);
+    size_t leaving = 0;
+    double patience = dt_monotonic() + LEAVING;
+    int n = sweep_once(b, &leaving, e);
     for (int i = 0; i < SWEEPS && n < 0; i++) { /* slurmctld may be back soon */
         if (dt_slurm_nap(b->c.wake_fd, AGAIN))
             break;
-        n = sweep_once(b, e);
+        n = sweep_once(b, &leaving, e);
     }
-    if (n > 0) { /* a submission may have been on its way while we looked */
-        dt_slurm_nap(b->c.wake_fd, 0.3);
-        n = sweep_once(b, e);
+    while (n >= 0 && leaving && dt_monotonic() < patience && !dt_slurm_nap(b->c.wake_fd, LOOK))
+        n = sweep_once(b, &leaving, e);
+    if (n > 0 || leaving) { /* a submission may have been on its way while we looked */
+        dt_slurm_nap(b->c.wake_fd, LOOK);
+        n = sweep_once(b, NULL, e);
     }
     return n < 0 ? -1 : 0;
 }
