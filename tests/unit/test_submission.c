@@ -402,9 +402,9 @@ static void test_foreign_errors(void **state)
     check_foreign(ARGV("--container-imgae=1", "a.sh"),
                   "error: command line: unknown option \"--container-imgae=1\": did you mean "
                   "--container-image?\n");
-    check_foreign(ARGV("--con", "a.sh"),
-                  "error: command line: \"--con\" is short for several options: write out one of "
-                  "--constraint, --container, --context, --contiguous\n");
+    check_foreign(ARGV("--mem-p", "a.sh"),
+                  "error: command line: \"--mem-p\" is short for several options: write out one of "
+                  "--mem-per-cpu, --mem-per-gpu\n");
 }
 
 static void test_foreign_without_sbatch(void **state)
