@@ -140,7 +140,7 @@ static void test_fixtures(void **state)
         refused += dt_starts_with(entry->d_name, "bad-");
     }
     closedir(d);
-    assert_in_range(refused, 30, n - 30);
+    assert_true(refused >= 30 && refused <= n - 30);
     assert_int_equal(chdir(work), 0);
 }
 
