@@ -143,6 +143,18 @@ static struct json_object *read_strictly(struct json_tokener *tok, const char *t
     return o;
 }
 
+static const char *parse_error(enum json_tokener_error rc)
+{
+    switch (rc) {
+    case json_tokener_continue:
+        return "it ends too early";
+    case json_tokener_error_parse_number: /* from json-c 0.17 on for numbers too large as well */
+        return "a number is malformed or too large";
+    default:
+        return json_tokener_error_desc(rc);
+    }
+}
+
 struct json_object *dt_json_parse(const char *text, const char *what, struct dt_error *e)
 {
     struct json_tokener *tok = json_tokener_new();
@@ -162,7 +174,7 @@ struct json_object *dt_json_parse(const char *text, const char *what, struct dt_
     }
     if (rc != json_tokener_success) {
         dt_fail(e, "%s:%d: not valid JSON: %s", what, line_of(text, text + (end < len ? end : len)),
-                rc == json_tokener_continue ? "it ends too early" : json_tokener_error_desc(rc));
+                parse_error(rc));
     } else if (!o) {
         dt_fail(e, "%s: null is not enough, an object is needed", what);
     } else {

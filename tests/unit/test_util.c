@@ -270,6 +270,7 @@ static void json_is_strict(void **state)
         {"{\"a\": 1}\n{}", "f:2: not valid JSON: unexpected character"},
         {"{\"a\": 1", "f:1: not valid JSON: unexpected end of data"},
         {"", "f:1: not valid JSON: unexpected end of data"},
+        {"{\"a\":\n-}", "f:2: not valid JSON: a number is malformed or too large"},
         {"null", "f: null is not enough, an object is needed"},
     };
     static const char *const refused[] = {"{\"a\": 1,}",
