@@ -192,6 +192,14 @@ static void put_kind(struct header *h, const struct dt_trial_script *t, const ch
         put(h, "constraint", constraint);
 }
 
+/* Newer Slurm (24.11) lets a job of --overcommit with --cpus-per-task wait for ever; without, a
+ * task has one. */
+static void put_cpus(struct header *h, const struct dt_trial_script *t, size_t cpus)
+{
+    if (cpus != 1 || !t->job->overcommit)
+        putf(h, "cpus-per-task", "%zu", cpus);
+}
+
 /* One role with a job or component to itself. */
 static void put_role(struct header *h, const struct dt_trial_script *t, int role)
 {
@@ -200,7 +208,7 @@ static void put_role(struct header *h, const struct dt_trial_script *t, int role
     const struct dt_role *r = &t->shape->roles[role];
     put_kind(h, t, r->constraint);
     putf(h, "ntasks", "%zu", r->count);
-    putf(h, "cpus-per-task", "%zu", r->cpus);
+    put_cpus(h, t, r->cpus);
     if (r->nodes_max > r->nodes)
         putf(h, "nodes", "%zu-%zu", r->nodes, r->nodes_max);
     else if (r->nodes)
@@ -235,7 +243,7 @@ static void put_packed(struct header *h, const struct dt_trial_script *t)
     put_as_given(h, t, "sockets-per-node");
     put_as_given(h, t, "cores-per-socket");
     put_as_given(h, t, "extra-node-info");
-    putf(h, "cpus-per-task", "%zu", share.cpus);
+    put_cpus(h, t, share.cpus);
     if (tuned_mem || (given(t, "mem-per-gpu") && share.mem_mib))
         put_amount(h, t, "mem", share.mem_mib);
     else
@@ -371,8 +379,8 @@ static struct json_object *monitor_json(const struct dt_trial_script *t)
     if (t->where)
         dt_shape_needs(t->shape, t->books, needs);
     for (int r = 0; r < DT_ROLES; r++) {
-        uint64_t mib = t->where ? needs[r].mem_per_cpu * needs[r].cpus
-                                : dt_role_mem(t->shape, t->job, r);
+        uint64_t mib =
+            t->where ? needs[r].mem_per_cpu * needs[r].cpus : dt_role_mem(t->shape, t->job, r);
         if (t->shape->roles[r].count && mib)
             json_object_object_add(mem, dt_role_names[r], json_object_new_int64((int64_t)mib));
     }

@@ -113,6 +113,48 @@ static const char *find_nul(const char *text)
     return NULL;
 }
 
+/* Where json-c 0.18 is strict it takes bytes from 0x80 on in a string for control characters
+ * (json-c/json-c#875): it is shown an x in the place of each, which is as good in a string and as
+ * bad elsewhere. NULL if there are none. */
+static char *without_high_bytes(const char *text)
+{
+    char *plain = NULL;
+    for (const char *p = text; *p; p++)
+        if (*p & 0x80) {
+            if (!plain)
+                plain = dt_xstrdup(text);
+            plain[p - text] = 'x';
+        }
+    return plain;
+}
+
+static struct json_object *read_strictly(struct json_tokener *tok, const char *text, size_t len)
+{
+    char *plain = without_high_bytes(text);
+    json_tokener_set_flags(tok, JSON_TOKENER_STRICT);
+    struct json_object *o = json_tokener_parse_ex(tok, plain ? plain : text, (int)len + 1);
+    if (plain && o) {
+        json_object_put(o);
+        json_tokener_reset(tok);
+        json_tokener_set_flags(tok, 0);
+        o = json_tokener_parse_ex(tok, text, (int)len + 1);
+    }
+    free(plain);
+    return o;
+}
+
+static const char *parse_error(enum json_tokener_error rc)
+{
+    switch (rc) {
+    case json_tokener_continue:
+        return "it ends too early";
+    case json_tokener_error_parse_number: /* from json-c 0.17 on for numbers too large as well */
+        return "a number is malformed or too large";
+    default:
+        return json_tokener_error_desc(rc);
+    }
+}
+
 struct json_object *dt_json_parse(const char *text, const char *what, struct dt_error *e)
 {
     struct json_tokener *tok = json_tokener_new();
@@ -122,8 +164,7 @@ struct json_object *dt_json_parse(const char *text, const char *what, struct dt_
         json_tokener_free(tok);
         return NULL;
     }
-    json_tokener_set_flags(tok, JSON_TOKENER_STRICT);
-    struct json_object *o = json_tokener_parse_ex(tok, text, (int)len + 1);
+    struct json_object *o = read_strictly(tok, text, len);
     enum json_tokener_error rc = json_tokener_get_error(tok);
     size_t end = json_tokener_get_parse_end(tok);
     if (rc == json_tokener_success && text[end < len ? end + strspn(text + end, " \t\r\n") : len]) {
@@ -133,7 +174,7 @@ struct json_object *dt_json_parse(const char *text, const char *what, struct dt_
     }
     if (rc != json_tokener_success) {
         dt_fail(e, "%s:%d: not valid JSON: %s", what, line_of(text, text + (end < len ? end : len)),
-                rc == json_tokener_continue ? "it ends too early" : json_tokener_error_desc(rc));
+                parse_error(rc));
     } else if (!o) {
         dt_fail(e, "%s: null is not enough, an object is needed", what);
     } else {

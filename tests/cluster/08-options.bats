@@ -160,8 +160,9 @@ each() {
     finish
     each "$trials" 3
     grep -q ' NumTasks=1 .*TresPerNode=gres[:/]gpu:k80:2' <<<"$trials"
-    each "$others" 1 TresPerTask=gres:gpu:k80:1 NumTasks=2
-    [[ $(grep ' HetJobId=' <<<"$trials") != *TresPer* ]]
+    each "$others" 1 NumTasks=2
+    grep -qE ' TresPerTask=(cpu=1,)?gres[:/]gpu:k80[:=]1( |$)' <<<"$others"
+    [[ $(grep ' HetJobId=' <<<"$trials") != *TresPer*gpu* ]]
     for n in 2 3; do
         output $n | grep -q '^task ps 0 none'
         [ "$(output $n | grep -c '^task worker . 0,1')" = 2 ]
@@ -171,7 +172,8 @@ each() {
     study --dt-ps=0,1 --dt-workers=2 train.sh
     finish
     each "$trials" 3
-    each "$others" 1 TresPerJob=gres:gpu:k80:1 NumTasks=2 CPUs/Task=1
+    each "$others" 1 NumTasks=2 CPUs/Task=1
+    grep -qE ' TresPerJob=gres[:/]gpu:k80[:=]1( |$)' <<<"$others"
     for n in 1 2 3; do
         [ "$(output $n | grep -c '^task worker . 0')" = 2 ]
         [ "$(output $n | grep -c '^task ps . [^n]')" = 0 ]
@@ -242,7 +244,7 @@ each() {
 #!/bin/bash
 #SBATCH -n 2 -t 5 -o bare.out
 PATH=/usr/bin:/bin
-srun true
+srun -n1 true
 END
     id=$(sbatch --parsable --dt-tune --dt-ps=1 --dt-workers=1-2 --dt-layout=packed bare.sh)
     wait_for 40 job_ended "$id"

@@ -623,8 +623,8 @@ static void the_journal_grows_with_the_logarithm_of_time(void **state)
     size_t steady = events_of_a_week(false), restless = events_of_a_week(true);
     print_message("# a week at 10 s: %zu events of a steady role, %zu of a restless one\n", steady,
                   restless);
-    assert_in_range(steady, 10, 40);
-    assert_in_range(restless, 200, 800);
+    assert_true(steady >= 10 && steady <= 40);
+    assert_true(restless >= 200 && restless <= 800);
 }
 
 /* ---- what Slurm gathers ---- */
@@ -748,7 +748,7 @@ static void a_restarted_tuner_counts_nothing_twice(void **state)
     dt_usage_feed_free(feed);
     feed = feed_of(f->s);
     int64_t first = take(f, feed, false);
-    assert_in_range(first, 5, 7); /* some may wait to be told */
+    assert_true(first >= 5 && first <= 7); /* some may wait to be told */
     write_to("n1.jsonl", "me\":1,\"cpu\":1}\n", O_APPEND);
     dt_usage_feed_free(feed);
     feed = feed_of(f->replayed); /* what the journal knows */

@@ -140,7 +140,7 @@ static void test_fixtures(void **state)
         refused += dt_starts_with(entry->d_name, "bad-");
     }
     closedir(d);
-    assert_in_range(refused, 30, n - 30);
+    assert_true(refused >= 30 && refused <= n - 30);
     assert_int_equal(chdir(work), 0);
 }
 
@@ -402,9 +402,9 @@ static void test_foreign_errors(void **state)
     check_foreign(ARGV("--container-imgae=1", "a.sh"),
                   "error: command line: unknown option \"--container-imgae=1\": did you mean "
                   "--container-image?\n");
-    check_foreign(ARGV("--con", "a.sh"),
-                  "error: command line: \"--con\" is short for several options: write out one of "
-                  "--constraint, --container, --context, --contiguous\n");
+    check_foreign(ARGV("--mem-p", "a.sh"),
+                  "error: command line: \"--mem-p\" is short for several options: write out one of "
+                  "--mem-per-cpu, --mem-per-gpu\n");
 }
 
 static void test_foreign_without_sbatch(void **state)

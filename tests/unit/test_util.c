@@ -257,6 +257,10 @@ static void json_is_strict(void **state)
     } cases[] = {
         {"{\"a\": 1}", "accepted"},
         {"[1, 2]\n", "accepted"},
+        {"{\"gr\xc3\xb6\xc3\x9f"
+         "e\": \"\xe2\x82\xac \xff\"}",
+         "accepted"},
+        {"{\"a\": \"\xc3\xbc\",\n\"a\": 1}", "f:2: the key \"a\" stands twice in one object"},
         {"{\"a\": {\"b\": 1}, \"c\": {\"b\": 2}}", "accepted"},
         {"{\"a\": 1,\n \"a\": 2}", "f:2: the key \"a\" stands twice in one object"},
         {"{\"x\": {\n\n\"k\": 1, \"k\": 1}}", "f:3: the key \"k\" stands twice in one object"},
@@ -266,17 +270,39 @@ static void json_is_strict(void **state)
         {"{\"a\": 1}\n{}", "f:2: not valid JSON: unexpected character"},
         {"{\"a\": 1", "f:1: not valid JSON: unexpected end of data"},
         {"", "f:1: not valid JSON: unexpected end of data"},
+        {"{\"a\":\n-}", "f:2: not valid JSON: a number is malformed or too large"},
         {"null", "f: null is not enough, an object is needed"},
     };
-    static const char *const refused[] = {"{\"a\": 1,}",  "{'a': 1}", "{a: 1}",
-                                          "[1,]",         "// c\n{}", "{\"a\": 01}",
-                                          "{\"a\": tru}", "{\"a\" 1}"};
+    static const char *const refused[] = {"{\"a\": 1,}",
+                                          "{'a': 1}",
+                                          "{a: 1}",
+                                          "[1,]",
+                                          "// c\n{}",
+                                          "{\"a\": 01}",
+                                          "{\"a\": tru}",
+                                          "{\"a\" 1}",
+                                          "{\"a\": \"\xc3\xbc\",}",
+                                          "{\"a\": 1\xc3\xbc}",
+                                          "{\"a\": \"\xc3\xbc\"} \xc3"};
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
         assert_string_equal(json_error(cases[i].text), cases[i].error);
     for (size_t i = 0; i < COUNT(refused); i++)
         if (strcmp(json_error(refused[i]), "accepted") == 0)
             fail_msg("%s was accepted", refused[i]);
+}
+
+/* Bytes that are no UTF-8 too: a path may hold them, and a journal must give it back. */
+static void json_text_comes_back_as_it_was(void **state)
+{
+    static const char text[] = "{\"\xc3\xbc\":\"\xe2\x82\xac\xff\",\"b\":[\"\x80\",1.5,\"\\n\"]}";
+    struct dt_error e = DT_ERROR_INIT;
+    struct json_object *o = dt_json_parse(text, "f", &e);
+    char *back = dt_json_text(o);
+    (void)state;
+    assert_string_equal(back, text);
+    free(back);
+    json_object_put(o);
 }
 
 static void json_lines_are_found_by_path(void **state)
@@ -556,6 +582,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(durations_are_written_for_people),
         cmocka_unit_test(the_nearest_word_is_one_that_may_be_meant),
         cmocka_unit_test(json_is_strict),
+        cmocka_unit_test(json_text_comes_back_as_it_was),
         cmocka_unit_test(json_lines_are_found_by_path),
         cmocka_unit_test(json_values_have_defaults),
         cmocka_unit_test(json_numbers_are_exact),
