@@ -50,8 +50,10 @@ void loaded_free(struct loaded *l);
 
 /* Where a file of dt-tune's data is, or should be. Caller frees. */
 char *data_file(const char *name);
-/* The report as one HTML file. Caller frees. */
-char *report_page(const struct loaded *l, struct dt_error *e);
+/* The report of the study of that name as one HTML file; job: the job's name, NULL: there is none.
+ * Caller frees. */
+char *report_page(const char *name, const char *job, const struct dt_study *s,
+                  const struct dt_chronicle *c, struct dt_error *e);
 /* Writes DIR/report.html by what the journal there has. */
 int write_page(const char *dir, struct dt_error *e);
 
