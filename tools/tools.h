@@ -73,6 +73,8 @@ void board_free(struct board *b);
 int check_folder(const struct dt_setup *s, struct dt_error *e);
 /* What sbatch accepts and the user hardly meant, one line each, on stderr. */
 void print_warnings(const struct dt_submission *s);
+/* Of a size in the script that no trial changes, though the workers vary. */
+void warn_of_fixed_size(const struct dt_setup *s);
 /* A cluster described in a JSON file, for commands that must not ask Slurm: what a job may use, or
  * a whole one of which it is what the submission (NULL: one without options) may use. */
 struct dt_cluster *read_cluster(const char *path, const struct dt_submission *sub,
