@@ -87,7 +87,7 @@ dist_echarts_DATA = \
 
 libdt_a_SOURCES += \
 	src/spec/submission.h src/spec/submission_private.h src/spec/submission.c \
-	src/spec/sbatch_options.c src/spec/directives.c src/spec/batch_script.c \
+	src/spec/sbatch_options.c src/spec/directives.c src/spec/fixed_size.c src/spec/batch_script.c \
 	src/spec/option_reader.c
 
 LIBDT_LIBS = libdt.a $(JSON_C_LIBS) $(GSL_LIBS) $(MUPARSER_LIBS) $(CSV_LIBS) $(ZLIB_LIBS) $(HWLOC_LIBS) $(SLURM_LIBS) -lm

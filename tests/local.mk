@@ -30,7 +30,7 @@ CLUSTER_TESTS = \
 	tests/cluster/16-monitor.bats tests/cluster/17-reallocate.bats tests/cluster/18-binding.bats \
 	tests/cluster/19-limits.bats tests/cluster/20-feasible.bats tests/cluster/21-faults.bats \
 	tests/cluster/22-report.bats tests/cluster/24-frameworks.bats tests/cluster/25-documents.bats \
-	tests/cluster/31-administration.bats tests/cluster/32-completion.bats tests/manuals.bats tests/packages.bats \
+	tests/cluster/31-administration.bats tests/cluster/32-completion.bats tests/page.bats tests/manuals.bats tests/packages.bats \
 	tests/campaign/cluster-crash
 
 # Campaigns: many faults, seeded; make check runs a short one of each.

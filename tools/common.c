@@ -33,6 +33,16 @@ void print_warnings(const struct dt_submission *s)
         fprintf(stderr, "dt-tune: warning: %s\n", s->warnings.v[i]);
 }
 
+void warn_of_fixed_size(const struct dt_setup *s)
+{
+    int workers = dt_space_index(s->space, "workers");
+    bool vary = workers >= 0 && dt_param_count(&s->space->params[workers]) > 1;
+    char *warning = vary ? dt_submission_fixed_size(s->submission) : NULL;
+    if (warning)
+        fprintf(stderr, "dt-tune: warning: %s\n", warning);
+    free(warning);
+}
+
 static struct json_object *read_json(const char *path, struct dt_error *e)
 {
     char *text = dt_read_text(path, CLUSTER_MAX, e);

@@ -230,6 +230,7 @@ static int submit(char **argv, const char *sbatch, struct dt_error *e)
     struct dt_setup *s = dt_setup_new(sub, sbatch, NULL, e);
     if (!s)
         return -1;
+    warn_of_fixed_size(s);
     if (tune && here && !dry)
         return run_study_here(s, -1);
     int rc = -1;

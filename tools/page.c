@@ -36,7 +36,8 @@ static char *read_data(const char *name, struct dt_error *e)
     return text;
 }
 
-char *report_page(const struct loaded *l, struct dt_error *e)
+char *report_page(const char *name, const char *job, const struct dt_study *s,
+                  const struct dt_chronicle *c, struct dt_error *e)
 {
     static const char *const names[] = {"report.html", "report.css", "echarts.min.js", "report.js"};
     char *parts[4] = {0}, *page = NULL;
@@ -48,9 +49,9 @@ char *report_page(const struct loaded *l, struct dt_error *e)
                             .style = parts[1],
                             .library = parts[2],
                             .script = parts[3],
-                            .title = l->name,
-                            .report = dt_report_json(l->study, l->name),
-                            .views = dt_report_views(l->setup->job.name, l->study, &l->chronicle)};
+                            .title = name,
+                            .report = dt_report_json(s, name),
+                            .views = dt_report_views(job, s, c)};
         page = dt_report_page(&p, e);
         json_object_put(p.report);
         json_object_put(p.views);
@@ -65,7 +66,8 @@ int write_page(const char *dir, struct dt_error *e)
     struct loaded l;
     if (load_study(dir, &l, e) < 0)
         return -1;
-    char *page = report_page(&l, e), *path = dt_xasprintf("%s/report.html", dir);
+    char *page = report_page(l.name, l.setup->job.name, l.study, &l.chronicle, e);
+    char *path = dt_xasprintf("%s/report.html", dir);
     int rc = page ? dt_write_file(path, page, strlen(page), 0666, e) : -1;
     free(page);
     free(path);

@@ -96,6 +96,8 @@ static int prepare(char **sbatch_argv, const char *sbatch, const char *cluster_f
     struct dt_setup *s = dt_setup_new(submission, sbatch, cluster, e);
     if (!s)
         return -1;
+    if (fd >= 0)
+        warn_of_fixed_size(s);
     int rc = act(s, fd, e);
     dt_setup_free(s);
     return rc;

@@ -16,7 +16,7 @@ static const char usage_text[] =
 static int print(const struct loaded *l, const char *dir, const char *format, struct dt_error *e)
 {
     if (strcmp(format, "html") == 0) {
-        char *page = report_page(l, e);
+        char *page = report_page(l->name, l->setup->job.name, l->study, &l->chronicle, e);
         if (!page)
             return -1;
         fputs(page, stdout);

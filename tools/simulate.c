@@ -35,7 +35,7 @@ static const char usage_text[] =
     "  --cluster=FILE   leave out rows that could never start on this cluster, as dt-tune topo --save "
     "writes it\n"
     "  --timing         also CPU seconds a suggestion; all else is the same for the same seed\n"
-    "  --format=FORMAT  text (default) or json\n"
+    "  --format=FORMAT  text (default), json, or html: the page of plots that a study on a cluster leaves\n"
     "A gap is how far the configuration that would be recommended, by its value in the table, is "
     "from the table's\n"
     "best, in per cent; after 10, 20 and 40 trials it is that of the one then. Duplicates are "
@@ -70,7 +70,7 @@ struct options {
     int64_t seed;        /* -1: SPEC's */
     int64_t repeat;
     double noise, failures; /* per cent */
-    bool json, timing;
+    bool json, html, timing;
 };
 
 /* One study's outcome. Gaps are fractions, INFINITY while nothing was found; numbers of trials are
@@ -99,6 +99,7 @@ struct simulation {
     /* of the study under way */
     struct dt_backend *b;
     struct result *r;
+    struct dt_chronicle chronicle;
 };
 
 /* ---- one study ---- */
@@ -155,6 +156,8 @@ static void on_event(void *arg, const struct dt_study *s, const struct dt_event 
 {
     struct simulation *m = arg;
     struct result *r = m->r;
+    if (m->o->html)
+        dt_chronicle_apply(&m->chronicle, ev);
     if (ev->kind != DT_EVENT_ENDED)
         return;
     const struct dt_trial *t = dt_study_trial(s, ev->trial);
@@ -200,6 +203,15 @@ static struct dt_past *remember(const struct simulation *m, uint64_t seed, struc
     return p;
 }
 
+static int print_page(const struct simulation *m, const struct dt_study *s, struct dt_error *e)
+{
+    char *page = report_page(m->o->spec, NULL, s, &m->chronicle, e);
+    if (page)
+        fputs(page, stdout);
+    free(page);
+    return page ? 0 : -1;
+}
+
 static int simulate_one(struct simulation *m, uint64_t seed, struct dt_error *e)
 {
     static const volatile int stop;
@@ -221,6 +233,7 @@ static int simulate_one(struct simulation *m, uint64_t seed, struct dt_error *e)
         dt_past_free(past);
     if (s && s->parallel == SIZE_MAX) /* a table knows no allocation that would be full some time */
         s->parallel = 1;
+    m->chronicle = dt_chronicle_new();
     clock_t begin = clock();
     int rc = s ? dt_study_run(s, m->b, NULL, &reporter, NULL, &stop, e) : -1;
     if (rc == 0) {
@@ -231,7 +244,10 @@ static int simulate_one(struct simulation *m, uint64_t seed, struct dt_error *e)
         r->node_hours = dt_study_cost(s).node_s / 3600;
         r->suggestion = (double)(clock() - begin) / CLOCKS_PER_SEC /
                         fmax((double)s->n, 1); /* nothing else takes time */
+        if (m->o->html)
+            rc = print_page(m, s, e);
     }
+    dt_chronicle_free(&m->chronicle);
     dt_study_free(s);
     dt_backend_free(m->b);
     m->b = NULL;
@@ -610,17 +626,21 @@ static int read_options(int argc, char **argv, struct options *o, struct dt_erro
         else if (c == 'c')
             o->timing = true;
         else if (c == 'f')
-            bad = !(o->json = strcmp(optarg, "json") == 0) && strcmp(optarg, "text") != 0;
+            bad = !(o->json = strcmp(optarg, "json") == 0) &&
+                  !(o->html = strcmp(optarg, "html") == 0) && strcmp(optarg, "text") != 0;
         if (bad && c != '?')
             dt_fail(e, "simulate: \"%s\" cannot be used there; see dt-tune simulate --help",
                     optarg);
         if (bad)
             return 1 + EXIT_USAGE;
     }
-    if (optind == argc && o->spec && o->table)
+    if (o->html && o->repeat > 1)
+        dt_fail(e, "simulate: --format=html shows one study: leave out --repeat");
+    else if (optind == argc && o->spec && o->table)
         return 0;
-    dt_fail(e, "simulate: --spec=S.json and --table=T.csv are needed and nothing else; see dt-tune "
-               "simulate --help");
+    else
+        dt_fail(e, "simulate: --spec=S.json and --table=T.csv are needed and nothing else; see dt-tune "
+                   "simulate --help");
     return 1 + EXIT_USAGE;
 }
 
@@ -642,7 +662,7 @@ static int run_all(const struct options *o)
     }
     if (o->json)
         print_json(&m);
-    else
+    else if (!o->html)
         print_text(&m);
     clear(&m);
     return fflush(stdout) == 0 ? EXIT_DONE : EXIT_WORK_FAILED;

@@ -369,12 +369,13 @@ static char *best_command(const char *dir, const struct dt_setup *s)
     return text;
 }
 
-/* The study's script has to be named, but is not read: the study has its own. */
+/* The study's script has to be named, but is not read: the study has its own. dt-sbatch is there with and without the
+ * plugins. */
 static void print_how_to_resume(const char *dir, bool here, const struct dt_setup *s)
 {
     const char *how = s->external ? "dt-tune serve"
                       : here      ? "dt-sbatch --here --dt-tune"
-                                  : "sbatch --dt-tune";
+                                  : "dt-sbatch --dt-tune";
     bool steps = s->spec->layout == DT_LAYOUT_STEPS;
     char *script = dt_xasprintf("%s/script", dir), *folder = command_text(dir, NULL);
     char *file = command_text(script, NULL);

@@ -50,8 +50,10 @@ void loaded_free(struct loaded *l);
 
 /* Where a file of dt-tune's data is, or should be. Caller frees. */
 char *data_file(const char *name);
-/* The report as one HTML file. Caller frees. */
-char *report_page(const struct loaded *l, struct dt_error *e);
+/* The report of the study of that name as one HTML file; job: the job's name, NULL: there is none.
+ * Caller frees. */
+char *report_page(const char *name, const char *job, const struct dt_study *s,
+                  const struct dt_chronicle *c, struct dt_error *e);
 /* Writes DIR/report.html by what the journal there has. */
 int write_page(const char *dir, struct dt_error *e);
 
@@ -71,6 +73,8 @@ void board_free(struct board *b);
 int check_folder(const struct dt_setup *s, struct dt_error *e);
 /* What sbatch accepts and the user hardly meant, one line each, on stderr. */
 void print_warnings(const struct dt_submission *s);
+/* Of a size in the script that no trial changes, though the workers vary. */
+void warn_of_fixed_size(const struct dt_setup *s);
 /* A cluster described in a JSON file, for commands that must not ask Slurm: what a job may use, or
  * a whole one of which it is what the submission (NULL: one without options) may use. */
 struct dt_cluster *read_cluster(const char *path, const struct dt_submission *sub,

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AXIS 24 /* values of a parameter that are looked at, at most */
+#define AXIS 24     /* values of a parameter that are looked at, at most */
+#define SURFACES 15 /* pairs of parameters, at most */
 
 /* To six digits: nobody reads more off a plot. */
 static struct json_object *rounded(double x)
@@ -61,7 +62,7 @@ static struct axis axis_of(const struct dt_space *s, size_t param)
     bool all = count <= AXIS;
     size_t most = all ? (size_t)count : AXIS;
     for (size_t i = 0; i < most; i++) {
-        double x = all ? dt_param_nth(p, i) : dt_param_at(p, ((double)i + 0.5) / AXIS);
+        double x = all ? dt_param_nth(p, i) : dt_param_at(p, (double)i / (AXIS - 1));
         if (!a.n || a.at[a.n - 1] != x)
             a.at[a.n++] = x;
     }
@@ -144,22 +145,37 @@ static struct json_object *slice_json(const struct view *v, size_t param)
     return o;
 }
 
-static struct json_object *surface_json(const struct view *v, size_t px, size_t py)
+/* Which of the three numbers that are known of what is expected. */
+enum told { TOLD_MEAN, TOLD_LOW, TOLD_HIGH };
+
+static struct json_object *rows_json(const struct dt_expected *at, size_t nx, size_t ny,
+                                     enum told told)
 {
-    struct json_object *o = json_object_new_object(), *rows = json_object_new_array();
-    struct axis x = axis_of(v->space, px), y = axis_of(v->space, py);
-    struct dt_expected *at = look(v, &x, &y);
-    for (size_t i = 0; i < y.n; i++) {
+    struct json_object *rows = json_object_new_array();
+    for (size_t i = 0; i < ny; i++) {
         struct json_object *row = json_object_new_array();
-        for (size_t j = 0; j < x.n; j++)
-            json_object_array_add(row, rounded(at[i * x.n + j].mean));
+        for (size_t j = 0; j < nx; j++) {
+            const struct dt_expected *x = &at[i * nx + j];
+            double value = told == TOLD_MEAN ? x->mean : told == TOLD_LOW ? x->low : x->high;
+            json_object_array_add(row, rounded(value));
+        }
         json_object_array_add(rows, row);
     }
+    return rows;
+}
+
+static struct json_object *surface_json(const struct view *v, size_t px, size_t py)
+{
+    struct json_object *o = json_object_new_object();
+    struct axis x = axis_of(v->space, px), y = axis_of(v->space, py);
+    struct dt_expected *at = look(v, &x, &y);
     add_string(o, "x", v->space->params[px].name);
     add_string(o, "y", v->space->params[py].name);
     json_object_object_add(o, "xs", axis_json(v->space, &x));
     json_object_object_add(o, "ys", axis_json(v->space, &y));
-    json_object_object_add(o, "mean", rows);
+    json_object_object_add(o, "mean", rows_json(at, x.n, y.n, TOLD_MEAN));
+    json_object_object_add(o, "low", rows_json(at, x.n, y.n, TOLD_LOW));
+    json_object_object_add(o, "high", rows_json(at, x.n, y.n, TOLD_HIGH));
     free(at);
     return o;
 }
@@ -169,32 +185,42 @@ static bool varies(const struct dt_space *s, size_t i)
     return dt_param_count(&s->params[i]) > 1 && (int)i != dt_space_fidelity(s);
 }
 
-/* Workers and servers, where both vary; else the two parameters that matter most. False: there are
- * no two. */
-static bool choose_axes(const struct dt_space *s, const double *share, size_t *px, size_t *py)
+struct pair {
+    size_t x, y;
+    double weight;
+};
+
+/* The heavier first; of two that weigh the same the one that SPEC names first. */
+static int heavier(const void *a, const void *b)
 {
-    int workers = dt_space_index(s, "workers"), ps = dt_space_index(s, "ps"), first = -1,
-        second = -1;
-    if (workers >= 0 && ps >= 0 && varies(s, (size_t)workers) && varies(s, (size_t)ps)) {
-        *px = (size_t)workers;
-        *py = (size_t)ps;
-        return true;
-    }
-    for (size_t i = 0; i < s->n; i++) {
-        if (!varies(s, i))
-            continue;
-        if (first < 0 || share[i] > share[first]) {
-            second = first;
-            first = (int)i;
-        } else if (second < 0 || share[i] > share[second]) {
-            second = (int)i;
-        }
-    }
-    if (second < 0)
-        return false;
-    *px = (size_t)first;
-    *py = (size_t)second;
-    return true;
+    const struct pair *p = a, *q = b;
+    if (p->weight != q->weight)
+        return p->weight > q->weight ? -1 : 1;
+    return p->y != q->y ? (p->y > q->y) - (p->y < q->y) : (p->x > q->x) - (p->x < q->x);
+}
+
+/* Each two parameters: servers and workers first, then what matters most. */
+static struct json_object *surfaces_json(const struct view *v, const double *share)
+{
+    const struct dt_space *s = v->space;
+    size_t workers = (size_t)dt_space_index(s, "workers"), ps = (size_t)dt_space_index(s, "ps");
+    struct json_object *list = json_object_new_array();
+    struct pair *pairs = dt_xcalloc(s->n * s->n + 1, sizeof(*pairs));
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t j = i + 1; j < s->n; j++)
+            if (varies(s, i) && varies(s, j)) {
+                bool usual = i == workers && j == ps;
+                bool dt = usual || (i == ps && j == workers);
+                pairs[n++] = (struct pair){.x = usual ? i : j,
+                                           .y = usual ? j : i,
+                                           .weight = dt ? INFINITY : share[i] + share[j]};
+            }
+    qsort(pairs, n, sizeof(*pairs), heavier);
+    for (size_t i = 0; i < n && i < SURFACES; i++)
+        json_object_array_add(list, surface_json(v, pairs[i].x, pairs[i].y));
+    free(pairs);
+    return list;
 }
 
 /* `of`: what the values are, as people call it. NULL where too little is known. */
@@ -209,7 +235,6 @@ static struct json_object *model_json(const struct dt_context *ctx, const double
                        *slices = json_object_new_array();
     struct view v = {e, s, best};
     double *share = dt_xcalloc(s->n, sizeof(double));
-    size_t px, py;
     dt_explain_importance(e, share);
     for (size_t i = 0; i < s->n; i++) {
         if (!varies(s, i))
@@ -224,8 +249,7 @@ static struct json_object *model_json(const struct dt_context *ctx, const double
     add_string(o, "of", of);
     json_object_object_add(o, "importance", importance);
     json_object_object_add(o, "slices", slices);
-    json_object_object_add(o, "surface",
-                           choose_axes(s, share, &px, &py) ? surface_json(&v, px, py) : NULL);
+    json_object_object_add(o, "surfaces", surfaces_json(&v, share));
     free(share);
     dt_explain_free(e);
     return o;

@@ -96,6 +96,10 @@ char *dt_option_place(const struct dt_submission *s, const struct dt_option *o);
 /* The same with the option's name: "train.sh:4: --ntasks". Caller frees. */
 char *dt_option_title(const struct dt_submission *s, const struct dt_option *o);
 
+/* A warning of the first line of the script that says a launcher's size as a number ("train.sh:9:
+ * --nnodes 2 is ..."), for submissions whose workers vary; NULL where there is none. Caller frees. */
+char *dt_submission_fixed_size(const struct dt_submission *s);
+
 /* {"options": [["partition","main"],["exclusive",null],...], "args": [...], "script_path": "..."}:
  * options in force only (of a repeatable --dt-param all), in order, without the script's text. */
 struct json_object *dt_submission_to_json(const struct dt_submission *s);

@@ -283,7 +283,7 @@ kill_tuner() {
         soon 5 no_trials
         sound
         grep -q '^stopped: interrupted: the tuner was told to end (signal 15)' "slurm-$job.out"
-        grep -qF "go on with: sbatch --dt-tune --dt-resume=$dir $dir/script" "slurm-$job.out"
+        grep -qF "go on with: dt-sbatch --dt-tune --dt-resume=$dir $dir/script" "slurm-$job.out"
         sed -i 's/^1) held/1) sleep 0.2/' "$dir/script" # what the study began with counts
         resume
         grep -q "^the study goes on with the script that it began with, $dir/script" "$output"

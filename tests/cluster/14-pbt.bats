@@ -228,7 +228,7 @@ END
     scancel "$second"
     wait_for 60 job_ended "$second"
     grep -q "^resumed with $before trials" "slurm-$second.out"
-    grep -q "^go on with: sbatch --dt-tune --dt-resume=" "slurm-$second.out"
+    grep -q "^go on with: dt-sbatch --dt-tune --dt-resume=" "slurm-$second.out"
 }
 
 @test "what cannot work is refused before anything is submitted" {

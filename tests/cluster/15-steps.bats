@@ -182,7 +182,7 @@ END
     wait_for 20 job_ended "$job"
     wait_for 10 processes_gone
     grep -q '"interrupted":true' "$dir/journal.jsonl"
-    grep -q '^go on with: sbatch --dt-tune --dt-layout=steps --dt-resume=' "slurm-$job.out"
+    grep -q '^go on with: dt-sbatch --dt-tune --dt-layout=steps --dt-resume=' "slurm-$job.out"
     run sbatch -W --parsable -o wrong.out --dt-tune --dt-resume="$dir" "$dir/script"
     grep -q 'go on with it by --dt-layout=steps, in a job as large' wrong.out
     touch released

@@ -121,6 +121,12 @@ torchrun_own_rendezvous() {
         "    --rdzv_endpoint=\"\$head:$((20000 + BASHPID % 9000))\" ddp.py --epochs 1" >own.sh
     trains own.sh '{"workers": 2}'
     grep -q 'worker 0.*done: step 22' out
+    # As most tutorials have it: warned of where workers vary, before anything is submitted.
+    sed -i 's/--nnodes="$SLURM_NTASKS"/--nnodes 2/' own.sh
+    "$DT_BUILD/dt-sbatch" --dt-tune --dt-workers=1-3 --dt-dry-run own.sh >out 2>err
+    grep -qF 'own.sh:5: --nnodes 2 is the same in every trial' err
+    "$DT_BUILD/dt-sbatch" --dt-tune --dt-workers=2 --dt-param=lr=1e-4..0.1 --dt-dry-run own.sh >out 2>err
+    [ ! -s err ]
 }
 
 torchrun_defaults() {

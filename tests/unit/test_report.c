@@ -259,12 +259,16 @@ static void views_show_runs_usage_and_what_is_allowed(void **state)
     struct json_object *course = dt_json_get(o, "course"), *end = dt_json_at(course, 11);
     assert_int_equal(dt_json_count(course), 12);
     assert_int_equal(dt_json_int(end, "best", 0), 11); /* ps=0 workers=5 sgd, by a hair */
-    struct json_object *model = dt_json_get(o, "model"), *surface = dt_json_get(model, "surface");
+    struct json_object *model = dt_json_get(o, "model"), *surfaces = dt_json_get(model, "surfaces");
+    struct json_object *surface = dt_json_at(surfaces, 0);
+    assert_int_equal(dt_json_count(surfaces), 6); /* each two of the four */
     assert_string_equal(dt_json_str(surface, "x", ""), "workers");
     assert_string_equal(dt_json_str(surface, "y", ""), "ps");
     struct json_object *mean = dt_json_get(surface, "mean"), *top = dt_json_at(mean, 3);
     assert_non_null(dt_json_at(top, 2)); /* ps=3 workers=3 */
     assert_null(dt_json_at(top, 3));     /* ps=3 workers=4 is one too many */
+    struct json_object *low = dt_json_at(dt_json_at(dt_json_get(surface, "low"), 3), 2);
+    assert_true(json_object_get_double(low) < json_object_get_double(dt_json_at(top, 2)));
     assert_int_equal(dt_json_count(dt_json_get(model, "slices")), 4);
     assert_null(dt_json_get(o, "speed"));
     json_object_put(o);

@@ -339,6 +339,34 @@ static void test_stdin(void **state)
     close(p[0]);
 }
 
+/* ---- the size in the script ---- */
+
+static void test_size_that_no_trial_changes(void **state)
+{
+    static const struct {
+        const char *script, *warning;
+    } cases[] = {
+        {"#!/bin/bash\n# --nnodes 2\nsrun torchrun \\\n  --nnodes 2 \\\n  t.py\n",
+         "j.sh:4: --nnodes 2 is the same in every trial, and the number of workers is not: leave it out"},
+        {"#!/bin/bash\nsrun torchrun --nnodes=16 t.py", "j.sh:2: --nnodes 16 is"},
+        {"#!/bin/bash\naccelerate launch --num_machines 4 t.py", "j.sh:2: --num_machines 4 is"},
+        {"#!/bin/bash\nsrun python t.py --world-size=4", "j.sh:2: --world-size 4 is"},
+        {"#!/bin/bash\nsrun torchrun --nnodes=$SLURM_NNODES t.py", NULL},
+        {"#!/bin/bash\nsrun torchrun --nnodes=1:4 --nnodes-x 2 t.py --nnodes", NULL},
+        {"#!/bin/bash\nsrun torchrun --my--nnodes=2 t.py --nnodes=2x --nnodes2", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct dt_submission s = {.script = (char *)cases[i].script, .script_name = (char *)"j.sh"};
+        char *warning = dt_submission_fixed_size(&s);
+        if (cases[i].warning)
+            assert_true(warning && dt_starts_with(warning, cases[i].warning));
+        else
+            assert_null(warning);
+        free(warning);
+    }
+}
+
 static void test_help_reads_no_script(void **state)
 {
     (void)state;
@@ -610,6 +638,7 @@ int main(int argc, char **argv)
         TEST(script_missing),
         TEST(wrap),
         TEST(stdin),
+        TEST(size_that_no_trial_changes),
         TEST(help_reads_no_script),
         TEST(foreign),
         TEST(foreign_errors),

@@ -73,8 +73,9 @@
     const place = add(parent, "div", undefined, "plot");
     place.setAttribute("role", "img");
     place.setAttribute("aria-label", label);
-    charts.push({place, height, option});
-    return place;
+    const chart = {place, height, option};
+    charts.push(chart);
+    return chart;
   }
 
   function draw(c) {
@@ -103,6 +104,10 @@
 
   const yAxis = (name, more) => axis(name, Object.assign({
     nameLocation: "end", nameGap: 10, nameTextStyle: {color: css("--soft"), align: "left"}}, more));
+
+  /* An axis of values that may be words, with so much room for each. */
+  const choices = (values, room) => ({type: "category", data: values.map(number_or_word),
+    axisLabel: {color: css("--soft"), hideOverlap: true, width: room, overflow: "truncate"}});
 
   const legend = more => Object.assign({top: 0, left: 0, type: "scroll", itemGap: 14,
     textStyle: {color: css("--ink")},
@@ -151,13 +156,13 @@
   }
 
   function head() {
-    add(page, "h1", "Study " + report.study + " of " + views.job_name);
+    const job = views.job_name;
+    add(page, "h1", "Study " + report.study + (known(job) ? " of " + job : ""));
     add(page, "p", (report.complete ? "Ended: " : "Not over: ") +
-      (report.stop_reason || "it goes on") +
-                   ". Objective: " + report.objective + " (" + report.goal + ")." + (report.best
-                     ? " The script best.sh in the study's folder submits the job in the " +
-                       "configuration to run from now on."
-                     : ""), "how");
+      (report.stop_reason || "it goes on") + ". Objective: " + report.objective + " (" +
+      report.goal + ")." + (report.best && known(job) ?
+        " The script best.sh in the study's folder submits the job in the configuration to run " +
+        "from now on." : ""), "how");
     const facts = add(page, "div", undefined, "facts");
     if (report.best)
       fact(facts, "the best, trial " + bestId, value(report.best.mean), words(report.best.config) +
@@ -222,11 +227,12 @@
 
   function importance(model, parent) {
     const rows = model.importance.slice().sort((a, b) => a.share - b.share);
-    plot(parent, "importance of each parameter for " + model.of, 26 * rows.length + 50, () => ({
+    plot(parent, "importance of each parameter for " + model.of, 26 * rows.length + 50, width => ({
       grid: grid({top: 6, right: 60}),
       xAxis: axis("share of what " + model.of + " varies by", {type: "value", min: 0,
+        splitNumber: width < 500 ? 2 : 5,
         axisLabel: {color: css("--soft"), formatter: x => Math.round(100 * x) + " %"}}),
-      yAxis: axis("", {type: "category", data: rows.map(r => r.param)}),
+      yAxis: axis("", choices(rows.map(r => r.param), Math.min(200, .35 * width))),
       tooltip: {...tip(), formatter: p => p.name + ": " + number(100 * p.value) + " %"},
       series: [{type: "bar", barMaxWidth: 16, data: rows.map(r => r.share),
                 label: {show: true, position: "right", color: css("--ink"),
@@ -242,54 +248,126 @@
     return list.reduce((best, v, i) => Math.abs(v - x) < Math.abs(list[best] - x) ? i : best, 0);
   }
 
-  function surface(model, parent) {
-    const f = model.surface;
-    if (!f)
-      return;
-    const cells = [];
-    f.mean.forEach((row, j) => row.forEach((m, i) => {
-      if (m !== null)
-        cells.push([i, j, m]);
-    }));
-    if (!cells.length)
-      return;
-    const seen = new Set(), marks = [];
+  /* Lets choose one of the texts; its value is the number of that. */
+  function select(parent, name, texts, at) {
+    const choice = add(add(add(parent, "p"), "label", name + " "), "select");
+    texts.forEach((text, i) => {
+      add(choice, "option", text).value = i;
+    });
+    choice.value = at;
+    return choice;
+  }
+
+  /* Where the values in the rows of f pass the level, as lines from one side of a cell to another
+   * (marching squares): [x1, y1, x2, y2], in numbers of columns and rows. No line goes through a
+   * cell of which a corner is not known. */
+  function contour(f, level) {
+    const lines = [];
+    for (let j = 0; j + 1 < f.ys.length; j++)
+      for (let i = 0; i + 1 < f.xs.length; i++) {
+        const corners = [[i, j], [i + 1, j], [i + 1, j + 1], [i, j + 1]]
+          .map(([x, y]) => [x, y, f.mean[y][x]]);
+        if (corners.some(c => c[2] === null))
+          continue;
+        const ends = corners.map((a, k) => [a, corners[(k + 1) % 4]])
+          .filter(([a, b]) => (a[2] < level) !== (b[2] < level))
+          .map(([a, b]) => {
+            const share = (level - a[2]) / (b[2] - a[2]);
+            return [a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])];
+          });
+        for (let k = 0; k + 1 < ends.length; k += 2)
+          lines.push([...ends[k], ...ends[k + 1]]);
+      }
+    return lines;
+  }
+
+  /* As many marks for all trials as are told apart: one of a cell, the best before the others. */
+  function tried(f) {
+    const marks = new Map();
     trials.forEach(t => {
       const i = nearest(f.xs, t.config[f.x]), j = nearest(f.ys, t.config[f.y]);
-      const key = i + "/" + j;
-      if (i < 0 || j < 0 || (seen.has(key) && t.trial !== bestId))
-        return;
-      seen.add(key);
-      marks.push({value: [i, j], t,
-                  symbol: t.trial === bestId ? "diamond" : t.status === "failed" ? cross : "circle",
-                  symbolSize: t.trial === bestId ? 13 : 7});
+      const best = t.trial === bestId, key = i + "/" + j;
+      if (i >= 0 && j >= 0 && (best || !marks.has(key)))
+        marks.set(key, {value: [i, j], t, symbolSize: best ? 13 : 7,
+          symbol: best ? "diamond" : t.status === "failed" ? cross : "circle"});
     });
-    const m = cells.map(c => c[2]), upward = model.of === report.objective && large;
-    const height = Math.min(560, Math.max(220, 26 * f.ys.length + 130));
-    plot(parent, "expected " + model.of + " by " + f.x + " and " + f.y, height, width => {
-      /* there is room for them */
-      const figures = (width - 90) / f.xs.length > 70 && f.ys.length <= 20;
-      return {
-        grid: grid({top: 40, bottom: 76}),
-        xAxis: axis(f.x, {type: "category", data: f.xs.map(number_or_word)}),
-        yAxis: yAxis(f.y, {type: "category", data: f.ys.map(number_or_word)}),
-        tooltip: {...tip(), formatter: p => p.data.t ? told(p.data.t)
-          : f.x + "=" + f.xs[p.value[0]] + " " + f.y + "=" + f.ys[p.value[1]] + "\nexpected: " +
-            number(p.value[2])},
-        visualMap: {min: Math.min(...m), max: Math.max(...m), calculable: false,
-          orient: "horizontal", left: "center",
-          bottom: 0, itemHeight: 120, seriesIndex: 0, textStyle: {color: css("--ink")},
-          text: [number(Math.max(...m)), number(Math.min(...m))],
-          inRange: {color: upward ? ["#f4f7fa", "#9fc4e4", "#0b5394"] :
-            ["#0b5394", "#9fc4e4", "#f4f7fa"]}},
-        series: [
-          {type: "heatmap", data: cells, itemStyle: {borderColor: css("--paper"), borderWidth: 1},
-           label: {show: figures, fontSize: 11, position: "inside", color: "#111",
-             textBorderColor: "#fff", textBorderWidth: 2,
-                   formatter: p => number(Number(p.value[2].toPrecision(3)))}},
-          {type: "scatter", data: marks, symbolOffset: [figures ? -26 : 0, 0], z: 4,
-            cursor: "default",
-           itemStyle: {color: "#fff", borderColor: "#111", borderWidth: 1.5}}]};
+    return [...marks.values()];
+  }
+
+  /* The map of one pair: its colours are by rank, and equally many cells lie between two lines, for
+   * all good values would look the same beside one that is ten times as bad. */
+  function map(f, of, upward, width) {
+    const values = f.mean.flat().filter(known).sort((a, b) => a - b);
+    const rank = x => values.filter(v => v < x).length / values.length;
+    const good = x => upward ? rank(x) : 1 - rank(x);
+    const cells = f.mean.flatMap((row, j) => row.flatMap((m, i) => known(m) ? [
+      {value: [i, j, good(m)], label: {color: good(m) > .6 ? "#fff" : "#111"}}] : []));
+    const numbers = x => typeof x === "number";
+    const smooth = f.xs.length > 5 && f.ys.length > 5 && f.xs.every(numbers) && f.ys.every(numbers);
+    const sixth = k => values[Math.floor(k * values.length / 6)];
+    const levels = smooth ? [1, 2, 3, 4, 5].map(sixth) : [];
+    const lines = levels.flatMap(level => contour(f, level).map((line, k, all) => ({
+      value: line, ink: good(level) > .5 ? "#fff" : "#111",
+      text: k === all.length >> 1 ? number(Number(level.toPrecision(3))) : ""})));
+    /* as much as there is room for */
+    const left = Math.min(200, .25 * width);
+    const figures = (width - left) / f.xs.length > 70 && f.ys.length <= 20;
+    const best = upward ? values.length - 1 : 0, worst = values.length - 1 - best;
+    return {
+      grid: grid({top: 40, bottom: 76}),
+      xAxis: axis(f.x, choices(f.xs, Math.max(30, (width - left) / f.xs.length - 4))),
+      yAxis: yAxis(f.y, choices(f.ys, left)),
+      tooltip: {...tip(), formatter: p =>
+        p.seriesType === "heatmap" ? of_cell(f, p.value) : p.data.t ? told(p.data.t) : ""},
+      visualMap: {min: 0, max: 1, dimension: 2, calculable: false, orient: "horizontal",
+        left: "center", bottom: 0, itemHeight: 120, seriesIndex: 0,
+        textStyle: {color: css("--ink")}, text: [number(values[best]), number(values[worst])],
+        inRange: {color: ["#f4f7fa", "#9fc4e4", "#0b5394"]}},
+      series: [
+        {type: "heatmap", data: cells,
+          itemStyle: {borderColor: css("--paper"), borderWidth: smooth ? 0 : 1},
+          label: {show: figures, fontSize: 11, position: "inside",
+            formatter: ({value: [i, j]}) => number(Number(f.mean[j][i].toPrecision(3)))}},
+        {type: "custom", data: lines, silent: true, z: 3, encode: {x: [], y: []}, clip: true,
+          renderItem: (params, api) => {
+            const [x0, y0] = api.coord([0, 0]), [x1, y1] = api.coord([1, 1]);
+            const at = (k, from, to) => from + api.value(k) * (to - from);
+            const {ink, text} = lines[params.dataIndex];
+            const shape = {x1: at(0, x0, x1), y1: at(1, y0, y1),
+              x2: at(2, x0, x1), y2: at(3, y0, y1)};
+            return {type: "group", children: [
+              {type: "line", shape, style: {stroke: ink, lineWidth: 1, opacity: .7}},
+              {type: "text", style: {text, x: shape.x1, y: shape.y1, align: "center",
+                verticalAlign: "middle", fontSize: 11, fill: ink, lineWidth: 3,
+                stroke: ink === "#fff" ? "#2d6ea8" : "#d5e3f0"}}]};
+          }},
+        {type: "scatter", data: tried(f), symbolOffset: [figures ? -26 : 0, 0], z: 4,
+          cursor: "default",
+          itemStyle: {color: "#fff", borderColor: "#111", borderWidth: 1.5, opacity: 1}}]};
+  }
+
+  function of_cell(f, [i, j]) {
+    const sure = number(f.low[j][i]) + " to " + number(f.high[j][i]);
+    return f.x + "=" + f.xs[i] + " " + f.y + "=" + f.ys[j] + "\nexpected: " + number(f.mean[j][i]) +
+      "\nin two of three cases " + sure;
+  }
+
+  function surface(model, parent, surfaces) {
+    const names = surfaces.map(f => f.y + " and " + f.x);
+    const choice = select(parent, "Parameters", names, 0);
+    const upward = model.of === report.objective && large;
+    const chart = plot(parent, "expected " + model.of + " by two parameters", 0, width =>
+      map(surfaces[choice.value], model.of, upward, width));
+    const show = () => {
+      const f = surfaces[choice.value];
+      chart.height = Math.min(560, Math.max(220, 26 * f.ys.length + 130));
+      chart.place.setAttribute("aria-label",
+        "expected " + model.of + " by " + f.x + " and " + f.y);
+    };
+    show();
+    choice.addEventListener("change", () => {
+      show();
+      draw(chart);
     });
   }
 
@@ -309,15 +387,15 @@
         value: [category ? nearest(sl.at, t.config[sl.param]) : t.config[sl.param], t.value], t}));
       const line = y => sl.at.map((x, i) => [category ? i : x, y[i]]);
       const log = !category && param.log && param.low > 0;
-      plot(cell, "expected " + model.of + " by " + sl.param, 210, () => ({
+      plot(cell, "expected " + model.of + " by " + sl.param, 210, width => ({
         grid: grid({top: 26, bottom: 28, left: 2, right: 12}),
-        xAxis: axis(sl.param, category ? {type: "category", data: sl.at.map(number_or_word),
-          nameGap: 24}
+        xAxis: axis(sl.param, category
+          ? {...choices(sl.at, Math.max(30, (width - 50) / sl.at.length - 4)), nameGap: 24}
           : {type: log ? "log" : "value", scale: true, nameGap: 24,
             minInterval: param.type === "int" ? 1 : 0, min: log ? sl.at[0] : "dataMin",
             max: "dataMax",
              axisLabel: {color: css("--soft"), hideOverlap: true, showMaxLabel: true,
-               formatter: number}}),
+               alignMinLabel: "left", alignMaxLabel: "right", formatter: number}}),
         yAxis: yAxis("", scale(sl.mean.concat(points.map(p => p.value[1])))),
         tooltip: {...tip(), formatter: p => p.data.t ? told(p.data.t) : sl.param + "=" +
           number_or_word(category ? sl.at[p.value[0]] : p.value[0]) + ": " + number(p.value[1])},
@@ -341,12 +419,13 @@
         "configurations that are allowed: the total effect of functional ANOVA, drawn from the " +
           "model. It says nothing of " +
         "parameters that hardly varied among the trials."));
-    if (m.surface)
-      surface(m, section(id + "surface", m.surface.y + " and " + m.surface.x + what,
+    const surfaces = m.surfaces.filter(f => f.mean.some(row => row.some(known)));
+    if (surfaces.length)
+      surface(m, section(id + "surface", "Two parameters together" + what,
         "What the model expects of " + m.of + "; all else is as in the best configuration, but " +
-        "the layout where that must be another. Dark is good; cells that are missing are not " +
-        "allowed. Marks are trials (whatever their other parameters), a diamond is the best, " +
-        "crosses failed."));
+        "the layout where that must be another. Dark is good; the colours are by rank. On a line " +
+        "all is expected to be equal; cells that are missing are not allowed. Marks are trials " +
+        "(whatever their other parameters), a diamond is the best, crosses failed."), surfaces);
     if (m.slices.length)
       slices(m, section(id + "slices", "Each parameter by itself" + what,
         "The line is what the model expects of " + m.of +
@@ -371,7 +450,7 @@
     const order = done.slice().sort((a, b) => large ? b.value - a.value : a.value - b.value);
     const place = add(s, "div", undefined, "wide");
     const labels = p => [...new Set((p.choices || []).map(String))];
-    const axes = width => shown.map((p, i) => Object.assign(
+    const axes = () => shown.map((p, i) => Object.assign(
       {dim: i, name: p.name},
       p.choices ? {type: "category", data: labels(p)}
         : {type: p.log && p.low > 0 ? "log" : "value", min: p.low, max: p.high,
@@ -382,10 +461,11 @@
       const x = t.config[p.name];
       return x === null || x === undefined ? "-" : p.choices ? labels(p).indexOf(String(x)) : x;
     }).concat(t.value);
-    const e = plot(place, "parallel coordinates of all trials", 340, () => ({
+    const chart = plot(place, "parallel coordinates of all trials", 340, width => ({
       parallel: {left: 40, right: 60, top: 40, bottom: 20, parallelAxisDefault: {
         nameTextStyle: {color: css("--ink")}, nameLocation: "end", nameGap: 14,
         axisLabel: {color: css("--ink"), textBorderColor: css("--paper"), textBorderWidth: 4,
+          width: Math.max(70, (width - 100) / (shown.length + 1)), overflow: "truncate",
                     formatter: x => number_or_word(isNaN(x) || x === "" ? x : Number(x))},
         axisLine: {lineStyle: {color: css("--soft")}},
           axisTick: {lineStyle: {color: css("--soft")}}}},
@@ -398,7 +478,7 @@
           width: best ? 4 : good ? 2 : 1,
           opacity: best || good ? 1 : .55, type: best || good ? "solid" : "dashed"}};
       })}]}));
-    e.style.minWidth = Math.min(90 * (shown.length + 1), 2000) + "px";
+    chart.place.style.minWidth = Math.min(90 * (shown.length + 1), 2000) + "px";
   }
 
   /* ---- the timeline ---- */
@@ -464,19 +544,15 @@
       "The mean of a role's tasks: CPUs as a share of those that they were given, memory as a " +
         "share of the limit, GPUs as " +
       "the share of time that they were busy.");
-    const line = add(s, "p"), label = add(line, "label", "Trial "), choice = add(label, "select");
-    ids.forEach(id => {
-      const o = add(choice, "option", id + (id === bestId ? " (the best)" : ""));
-      o.value = id;
-    });
-    choice.value = ids.includes(bestId) ? bestId : ids[0];
+    const choice = select(s, "Trial", ids.map(id => id + (id === bestId ? " (the best)" : "")),
+      Math.max(0, ids.indexOf(bestId)));
     const kinds = [["cpu", "CPUs", "solid"], ["mem", "memory", "dashed"],
       ["gpu", "GPUs", "dotted"]];
-    plot(s, "usage of the roles over time", 320, () => {
-      const mine = views.usage.filter(u => u.trial === Number(choice.value));
+    const chart = plot(s, "usage of the roles over time", 320, () => {
+      const id = ids[choice.value], mine = views.usage.filter(u => u.trial === id);
       const roles = [...new Set(mine.map(u => u.role))], series = [];
-      const first = (views.runs.find(r => r.trial === Number(choice.value) &&
-        r.started !== undefined) || {}).started || 0;
+      const first = (views.runs.find(r => r.trial === id && r.started !== undefined) ||
+        {}).started || 0;
       roles.forEach((role, i) => kinds.forEach(([key, name, type]) => {
         const data = mine.filter(u => u.role === role &&
           u.levels[key]).map(u => [u.t - first, 100 * u.levels[key][0]]);
@@ -495,7 +571,6 @@
           duration(p.value[0])},
         series};
     });
-    const chart = charts[charts.length - 1];
     choice.addEventListener("change", () => draw(chart));
   }
 
@@ -587,12 +662,16 @@
                       "(see dt-tune(1)). Plots by Apache ECharts.");
   drawAll();
 
-  let waiting;
-  addEventListener("resize", () => {
+  /* Also for a scroll bar that comes and goes. */
+  let waiting, drawn = page.clientWidth;
+  new ResizeObserver(() => {
     clearTimeout(waiting);
-    if (!printing)
-      waiting = setTimeout(drawAll, 150);
-  });
+    if (!printing && page.clientWidth !== drawn)
+      waiting = setTimeout(() => {
+        drawn = page.clientWidth;
+        drawAll();
+      }, 150);
+  }).observe(page);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
   addEventListener("beforeprint", () => {
     printing = true;
