@@ -39,6 +39,7 @@ struct dt_launch_node {
     int group;
     int cpus;  /* allocated here */
     int gpus;  /* allocated here; -1 where the environment does not tell */
+    char *gpu_list; /* which, by the node's numbers, "0,1"; NULL where that is not known (yet) */
     int tasks; /* that Slurm itself would start here; 0 where unknown */
 };
 
@@ -52,6 +53,8 @@ struct dt_launch_plan {
     struct json_object *json; /* the trial, as in DT_PLAN; an empty object outside a trial; owned */
     bool in_trial, het, bind_gpus;
     bool bind;        /* tasks choose their CPUs, and with bind_gpus their GPUs (bind.c) */
+    bool together;    /* ... out of all that the job has on a node, all roles by one plan */
+    bool unbind;      /* so, and Slurm would bind the tasks of each step on its own */
     bool steps;       /* the job is the tuner's, and the trial has a share of it */
     bool gpus_around; /* so, and the job has GPUs */
     bool overcommit;  /* tasks are not counted against CPUs */
@@ -87,8 +90,8 @@ char *dt_launch_dir(struct json_object *plan, char *const *env);
 
 /* ---- ports.c ---- */
 
-/* Gives every node its address and every task a port, asking the nodes themselves where there are
- * several. `number` counts the launches of the job from 1. */
+/* Gives every node its address and list of GPUs and every task a port, asking the nodes themselves
+ * where there are several. `number` counts the launches of the job from 1. */
 int dt_ports_assign(struct dt_launch_plan *p, int number, char *const *env, struct dt_error *e);
 /* The IPv4 address of a host as others reach it; NULL where it has none. Of this host itself not the
  * loopback address that /etc/hosts may give, if there is another. Caller frees. */
@@ -124,27 +127,35 @@ int dt_task_env(struct json_object *launch, const struct dt_task_place *task, in
  * Slurm gives a step CPUs and GPUs of a node without knowing which task wants which. Each task
  * works out the same plan for all tasks of its step on its node (topology.h) and takes what is its
  * own: CPUs next to its GPUs, or for a server next to the network, and of the GPUs of the step
- * those that belong together. It never takes CPUs that the step has not: where Slurm does not
- * confine the step (neither task/affinity nor task/cgroup), all CPUs are everybody's, and no task
- * is bound to any. */
+ * those that belong together. Roles that meet on the nodes of a plain job have steps that overlap
+ * there, each with all that the job has, and every task makes the plan for all of them. It never
+ * takes CPUs that the step has not: where Slurm does not confine the step (neither task/affinity
+ * nor task/cgroup), all CPUs are everybody's, and no task is bound to any. */
 
 /* Whether the user binds tasks, by srun's options (or NULL) or by variables that srun takes for
  * such. */
 bool dt_bind_is_given(const struct dt_strv *options, char *const *env);
 /* The CPUs of the step on this node: what task/affinity gave its tasks together, or else this
- * task's affinity where that is less than all `online` CPUs of the node. NULL: the step is not
- * confined, or it cannot be told. Caller frees. */
-hwloc_bitmap_t dt_bind_allowed(char *const *env, hwloc_const_bitmap_t affinity, size_t online);
+ * task's affinity where that is less than all `online` CPUs of the node, or where the step is all of
+ * the job's (`whole`) and the job has them all. NULL: the step is not confined, or it cannot be
+ * told. Caller frees. */
+hwloc_bitmap_t dt_bind_allowed(char *const *env, hwloc_const_bitmap_t affinity, size_t online,
+                               bool whole);
 
-struct dt_bind_step {
-    const char *role; /* for messages */
+/* The tasks of a role on the node. */
+struct dt_bind_role {
+    const char *name; /* borrowed; for messages */
     bool server;
-    size_t cpus, gpus;      /* of one task */
-    bool own_gpus;          /* each task sees only its own; else it finds them by its local rank */
-    size_t tasks, local;    /* of the step on the node, and which of them this is */
-    hwloc_bitmap_t allowed; /* NULL: not confined */
-    const char *visible;    /* CUDA_VISIBLE_DEVICES or the like, or NULL */
-    const char *step_gpus;  /* SLURM_STEP_GPUS, or NULL */
+    size_t cpus, gpus; /* of one task */
+    bool own_gpus;     /* each task sees only its own; else it finds them by its local rank */
+    size_t tasks;
+};
+struct dt_bind_step {
+    struct dt_bind_role *roles; /* who shares what the step has */
+    size_t nroles, role, local; /* this is task `local` of that role's here */
+    hwloc_bitmap_t allowed;     /* NULL: not confined */
+    const char *visible;        /* CUDA_VISIBLE_DEVICES or the like, or NULL */
+    const char *gpus;           /* which the step has, by the node's numbers, or NULL */
 };
 struct dt_binding {
     hwloc_bitmap_t pus; /* NULL: none; owned */

@@ -61,15 +61,21 @@ END
     printf '</object>\n</object>\n'
 }
 
+# machine [apart]: GPU 0 and the network are next to CPU 1, GPU 1 next to CPU 0; apart: GPU 0 next to CPU 0, GPU 1 and the
+# network next to CPU 1.
 machine() {
+    local near=(0302@0001:20:00.0) far=(0302@0000:10:00.0 0207@0000:11:00.0)
+    if [ "${1-}" = apart ]; then
+        near=(0302@0000:10:00.0) far=(0302@0001:20:00.0 0207@0001:21:00.0)
+    fi
     cat <<END
 <?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE topology SYSTEM "hwloc2.dtd">
 <topology version="2.0">
 <object type="Machine" os_index="0" cpuset="0x3" complete_cpuset="0x3" allowed_cpuset="0x3" nodeset="0x3" complete_nodeset="0x3" allowed_nodeset="0x3" gp_index="1">
 END
-    half 0 0302@0001:20:00.0
-    half 1 0302@0000:10:00.0 0207@0000:11:00.0
+    half 0 "${near[@]}"
+    half 1 "${far[@]}"
     printf '</object>\n</topology>\n'
 }
 
@@ -96,15 +102,19 @@ study() {
     cat seen
 }
 
-# as_planned TRIAL TASKS: its workers have seen what the plan for such tasks says.
+# as_planned TRIAL TASKS: the tasks of these roles have seen, on each of their nodes, what the plan for such tasks says.
 as_planned() {
     dt-tune topo --machine='machines/h[1-4].xml' --plan="$2" --format=json >plan.json
     /usr/bin/python3 - "$1" <<'END'
 import json, sys
-seen = [line.split() for line in open("seen")]
-seen = [t[4:] for t in sorted(seen, key=lambda t: int(t[2])) if t[0] == sys.argv[1] and t[1] == "worker"]
-want = [[t["mask"][2:], ",".join(map(str, t["gpus"])), t["cpus"]] for t in json.load(open("plan.json"))]
-sys.exit(f"{seen} is not as planned, {want}" if seen != want else 0)
+plan = json.load(open("plan.json"))
+want = [[t["role"], t["mask"][2:], ",".join(map(str, t["gpus"])) or "-", t["cpus"]] for t in plan]
+nodes = {}
+for t in sorted((line.split() for line in open("seen")), key=lambda t: (t[1], int(t[2]))):
+    if t[0] == sys.argv[1] and t[1] in [w[0] for w in want]:
+        nodes.setdefault(t[3], []).append([t[1]] + t[4:])
+wrong = {node: seen for node, seen in nodes.items() if seen != want}
+sys.exit(f"not as planned, {want}: {wrong or 'nothing'}" if wrong or not nodes else 0)
 END
 }
 
@@ -134,12 +144,29 @@ found() {
     as_planned 2 2xworker:1:1
 }
 
-@test "packed, two roles on a node: nothing that the other step has" {
+@test "packed, two roles: on each node the worker is at its GPU, the server at the network or what is left" {
+    machine apart >'machines/h[1-4].xml'
+    spec packed 2 2
+    sed -i 's/"worker_nodes": {"choices": \[1\]}/"worker_nodes": {"choices": [2]}/' spec.json
+    study 'srun ./task.sh' -n 3 --gpus-per-task=1
+    as_planned 2 ps:1,worker:1:1
+    found 2 ps 0 2 - 1
+    found 2 worker 0 1 0 0
+    found 2 ps 1 2 - 1
+    found 2 worker 1 1 0 0
+    # whose network is where the worker's GPU is
+    : >seen
+    machine >'machines/h[1-4].xml'
     spec packed 1 1
     study 'srun ./task.sh' -n 3 --gpus-per-task=1
+    as_planned 2 ps:1,worker:1:1
+    found 2 ps 0 1 - 0
+    found 2 worker 0 2 0 1
+    # Slurm's steps have what each was given, where the user binds
+    : >seen
+    study 'srun --cpu-bind=cores ./task.sh' -n 3 --gpus-per-task=1
     [ "$(grep '^2 ' seen | cut -d' ' -f5 | sort | xargs)" = "1 2" ]
-    [[ $(grep '^2 worker' seen) =~ \ (1 0 0|2 0 1)$ ]]
-    [[ $(grep '^2 ps' seen) =~ \ (1 - 0|2 - 1)$ ]]
+    grep -q '^2 worker .* 0 -$' seen
 }
 
 @test "steps: workers at their GPUs, in the tuning job's own allocation" {
