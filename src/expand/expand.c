@@ -359,6 +359,8 @@ static void add_steps(struct json_object *o, const struct dt_trial_script *t)
     json_object_object_add(o, "name", json_object_new_string(name));
     json_object_object_add(o, "tuner_pid", json_object_new_int(t->tuner_pid));
     json_object_object_add(o, "gpus", json_object_new_boolean(dt_books_total(t->books).gpus > 0));
+    if (t->books->node_gpus)
+        json_object_object_add(o, "node_gpus", json_object_new_int64((int64_t)t->books->node_gpus));
     free(name);
 }
 

@@ -57,6 +57,7 @@ struct dt_launch_plan {
     bool unbind;      /* so, and Slurm would bind the tasks of each step on its own */
     bool steps;       /* the job is the tuner's, and the trial has a share of it */
     bool gpus_around; /* so, and the job has GPUs */
+    int node_gpus;    /* so, and all its nodes have so many, the job's or not; else 0 */
     bool overcommit;  /* tasks are not counted against CPUs */
     bool share_cores; /* steps must overlap: whole cores for every task would not fit */
     int submitted_tasks;

@@ -373,6 +373,7 @@ static int read_all(struct dt_launch_plan *p, char *const *env, struct dt_error 
     p->het = text ? strcmp(layout, "het") == 0 : groups == 2;
     p->steps = strcmp(layout, "steps") == 0;
     p->gpus_around = dt_json_bool(p->json, "gpus", false);
+    p->node_gpus = (int)dt_json_int(p->json, "node_gpus", 0);
     if (!text)
         roles_of_plain_job(p, env);
     else if (read_roles(p, e) < 0)

@@ -18,6 +18,10 @@
 
 extern char **environ;
 
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+#define slurm_free_ctl_conf slurm_free_conf
+#endif
+
 #define INLINE_MAX                                                                                 \
     (64 * 1024) /* a longer description goes through a file: one argument holds 128 KiB */
 #define FAILURE_MAX (256 * 1024)
@@ -88,8 +92,12 @@ static int even_tasks(const struct dt_launch_plan *p, size_t role)
 /* Without a GPU option a step has all GPUs of the job on its nodes, and every task sees all of
  * them. Where the GPUs are not all this role's, or the job is not all this trial's, they are asked
  * for: by node, if that says it, so that again every task sees all of its node's and can choose
- * (bind.c); else by task. */
-enum gpus { GPUS_OF_JOB, GPUS_BY_NODE, GPUS_BY_TASK };
+ * (bind.c); else by task. Then Slurm shows each task its own only; those that are to see all get a
+ * mask of the node's GPUs, by which it shows all that the step has there. (With --gpu-bind=none it
+ * leaves CUDA_VISIBLE_DEVICES out, and they would see other trials'.) */
+enum gpus { GPUS_OF_JOB, GPUS_BY_NODE, GPUS_BY_MASK, GPUS_BY_TASK };
+
+#define MASK_BITS 62 /* a mask must not have more bits than the node has GPUs */
 
 static enum gpus gpus_of(const struct dt_launch_plan *p, size_t role)
 {
@@ -98,7 +106,12 @@ static enum gpus gpus_of(const struct dt_launch_plan *p, size_t role)
         p->steps || (!p->het && !p->together && !r->gpus_shared && roles_with_gpus(p) > 1);
     if (!others && (r->gpus_shared || p->bind || !p->bind_gpus))
         return GPUS_OF_JOB;
-    return p->bind && even_tasks(p, role) ? GPUS_BY_NODE : GPUS_BY_TASK;
+    if (!p->bind && !(p->steps && !p->bind_gpus))
+        return GPUS_BY_TASK;
+    if (even_tasks(p, role))
+        return GPUS_BY_NODE;
+    bool mask = p->steps && p->node_gpus > 0 && p->node_gpus <= MASK_BITS;
+    return mask ? GPUS_BY_MASK : GPUS_BY_TASK;
 }
 
 const char *dt_step_gpus(const struct dt_launch_plan *p, size_t role)
@@ -124,7 +137,9 @@ static void add_gpus(const struct dt_launch_plan *p, size_t role, struct dt_strv
         dt_strv_addf(out, "--gpus-per-task=%s%s%d", type, colon, r->gpus);
     else
         dt_strv_addf(out, "--gpus=%s%s%d", type, colon, r->gpus * r->count);
-    if (p->steps && way == GPUS_BY_TASK && !p->bind_gpus)
+    if (way == GPUS_BY_MASK)
+        dt_strv_addf(out, "--gpu-bind=mask_gpu:0x%llx", (1ULL << p->node_gpus) - 1);
+    else if (p->steps && way == GPUS_BY_TASK && !p->bind_gpus)
         dt_strv_add(out, "--gpu-bind=none");
 }
 

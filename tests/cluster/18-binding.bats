@@ -177,6 +177,22 @@ found() {
     as_planned 1 2xworker:1:1
 }
 
+# Slurm chooses the one CPU of the node with one worker.
+@test "steps, two workers on one node and one on the other: each pair of tasks as planned" {
+    spec steps 0 3
+    sed -i 's/"worker_nodes": {"choices": \[1\]}/"worker_nodes": {"choices": [2]}/' spec.json
+    study 'srun ./task.sh' -N 2 --ntasks-per-node=2 --gpus-per-task=1
+    [ "$(grep -c '^1 worker . h. . 0 .$' seen)" = 2 ]
+    pair=$(cut -d' ' -f4 seen | sort | uniq -d)
+    sed -i "/ $pair /!d" seen
+    as_planned 1 2xworker:1:1
+    # all seen by all: of the step, not of the node
+    : >seen
+    study 'srun ./task.sh' -N 2 --ntasks-per-node=2 --gpus-per-node=2
+    [ "$(grep -c '^1 worker . h. . 0,1 .$' seen)" = 2 ]
+    [ "$(grep -c '^1 worker . h. . 0 .$' seen)" = 1 ]
+}
+
 @test "all GPUs seen by all: CPUs at the GPU of the local rank" {
     spec packed 0 2
     study 'srun ./task.sh' -n 2 --gpus-per-node=2

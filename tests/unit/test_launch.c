@@ -310,6 +310,7 @@ static void test_step_gpus(void **state)
     "DT_PLAN={\"layout\":\"" layout "\",\"dir\":\"/d\",\"gpus\":true" more ",\"roles\":[" roles "]}"
 #define OWN ",\"gpu_bind\":\"task\""
 #define OFF ",\"bind\":\"none\""
+#define UNEVEN "\"on\":{\"h1\":1,\"h2\":2}"
     static const struct {
         char *env[5];
         const char *options, *sees; /* of the last role */
@@ -337,12 +338,25 @@ static void test_step_gpus(void **state)
         {{PLAN("steps", "", SHARE("worker", 2, 1, 1, "\"on\":{\"h1\":1,\"h2\":1}")), JOB},
          "--gres=gpu:1",
          "all"},
-        {{PLAN("steps", OWN, SHARE("worker", 3, 1, 1, "\"on\":{\"h1\":1,\"h2\":2}")), JOB},
+        {{PLAN("steps", OWN, SHARE("worker", 3, 1, 1, UNEVEN)), JOB}, "--gpus-per-task=1", "given"},
+        {{PLAN("steps", OWN ",\"node_gpus\":4", SHARE("worker", 3, 1, 1, UNEVEN)), JOB},
+         "--gpus-per-task=1|--gpu-bind=mask_gpu:0xf",
+         "own"},
+        {{PLAN("steps", ",\"node_gpus\":8", SHARE("worker", 3, 1, 1, UNEVEN)), JOB},
+         "--gpus-per-task=1|--gpu-bind=mask_gpu:0xff",
+         "all"},
+        {{PLAN("steps", OFF ",\"node_gpus\":8", SHARE("worker", 3, 1, 1, UNEVEN)), JOB},
+         "--gpus-per-task=1|--gpu-bind=mask_gpu:0xff",
+         "all"},
+        {{PLAN("steps", OFF, SHARE("worker", 3, 1, 1, UNEVEN)), JOB},
+         "--gpus-per-task=1|--gpu-bind=none",
+         "given"},
+        {{PLAN("steps", OWN OFF ",\"node_gpus\":8", SHARE("worker", 3, 1, 1, UNEVEN)), JOB},
          "--gpus-per-task=1",
          "given"},
         {{PLAN("steps", OFF, SHARE("worker", 2, 1, 1, "\"on\":{\"h2\":2}")), JOB},
-         "--gpus-per-task=1|--gpu-bind=none",
-         "given"},
+         "--gres=gpu:2",
+         "all"},
         {{PLAN("steps", "", SHARE("ps", 1, 1, 0, "\"on\":{\"h2\":1}")), JOB}, "--gpus=0", "given"},
     };
     (void)state;
