@@ -2,10 +2,15 @@
 #include "topology/topology.h"
 
 #include <errno.h>
+#include <linux/mempolicy.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#define BITS (8 * sizeof(unsigned long))
+#define PREFERRED_MANY 5 /* MPOL_..., which Linux has from 5.15 on, its headers maybe not */
 
 static const char *const devices[] = {"CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
                                       "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
@@ -198,8 +203,10 @@ int dt_bind_plan(const struct dt_topology *t, const struct dt_bind_step *s, stru
         own_in_order(s, b);
     if (rc == 0 && t && s->allowed)
         rc = seat(t, s->allowed, seats, tasks, e);
-    if (rc == 0 && seats[mine].pus)
+    if (rc == 0 && seats[mine].pus) {
         b->pus = hwloc_bitmap_dup(seats[mine].pus);
+        b->mem = dt_topology_near_mem(t, b->pus);
+    }
     dt_seats_free(seats, tasks);
     free(seats);
     free(numbers);
@@ -210,6 +217,7 @@ int dt_bind_plan(const struct dt_topology *t, const struct dt_bind_step *s, stru
 void dt_binding_free(struct dt_binding *b)
 {
     hwloc_bitmap_free(b->pus);
+    hwloc_bitmap_free(b->mem);
     free(b->gpu);
     *b = (struct dt_binding){0};
 }
@@ -247,6 +255,23 @@ static int apply_pus(hwloc_const_bitmap_t pus, struct dt_error *e)
         dt_fail(e, "sched_setaffinity: %s", strerror(errno));
     CPU_FREE(c);
     return rc;
+}
+
+/* Memory near the CPUs first, and any where that is full: it is what Linux does by itself, but not
+ * for what a task that was elsewhere has begun with, nor where the site has another policy for all.
+ * What Slurm or somebody else has set holds. A kernel that knows no such node has its own way. */
+static void apply_mem(hwloc_const_bitmap_t nodes)
+{
+    unsigned count = (unsigned)hwloc_bitmap_last(nodes) / BITS + 1;
+    unsigned long *mask = dt_xcalloc(count, sizeof(*mask));
+    int mode = MPOL_DEFAULT, i;
+    hwloc_bitmap_foreach_begin(i, nodes) mask[(size_t)i / BITS] |= 1UL << (size_t)i % BITS;
+    hwloc_bitmap_foreach_end();
+    if (syscall(SYS_get_mempolicy, &mode, NULL, 0, NULL, 0) == 0 && mode == MPOL_DEFAULT)
+        syscall(SYS_set_mempolicy,
+                hwloc_bitmap_weight(nodes) == 1 ? MPOL_PREFERRED : PREFERRED_MANY, mask,
+                count * BITS + 1);
+    free(mask);
 }
 
 /* Keeps the words at these positions in every variable that lists GPUs. */
@@ -335,6 +360,8 @@ static int apply(struct json_object *bind, const struct dt_bind_step *s, struct 
         apply_gpus(&b, env);
     if (b.pus && apply_pus(b.pus, e) < 0)
         rc = -1;
+    if (b.mem && rc == 0)
+        apply_mem(b.mem);
     if (b.pus && rc == 0) {
         char *cpus = dt_pus_list(b.pus);
         dt_launch_setenv(env, "DT_CPU_LIST", cpus);

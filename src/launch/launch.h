@@ -160,13 +160,15 @@ struct dt_bind_step {
 };
 struct dt_binding {
     hwloc_bitmap_t pus; /* NULL: none; owned */
+    hwloc_bitmap_t mem; /* NUMA nodes; NULL: none in particular; owned */
     size_t gpus, *gpu;  /* positions among the visible ones; gpu NULL: as they are; owned */
 };
 /* Pure. `t` NULL: unknown, and GPUs are taken in order. On error *b may still say which GPUs. */
 int dt_bind_plan(const struct dt_topology *t, const struct dt_bind_step *s, struct dt_binding *b,
                  struct dt_error *e);
 void dt_binding_free(struct dt_binding *b);
-/* Binds this process as "bind" of its LAUNCH says, and sets DT_CPU_LIST and what tells it of its
+/* Binds this process as "bind" of its LAUNCH says, has its memory come from near its CPUs first, and
+ * sets DT_CPU_LIST and what tells it of its
  * GPUs in `env`. Nothing is changed where that cannot be done; the error says why. */
 int dt_bind_task(struct json_object *launch, const char *role, int local, struct dt_strv *env,
                  struct dt_error *e);

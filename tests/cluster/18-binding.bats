@@ -26,12 +26,15 @@ setup() {
     cat >task.sh <<'END'
 #!/bin/bash
 mask=$(taskset -p $$)
+read -r _ memory _ </proc/self/numa_maps
+echo "$DT_TRIAL $DT_ROLE $DT_ROLE_RANK $memory" >>memory
 echo "$DT_TRIAL $DT_ROLE $DT_ROLE_RANK $SLURMD_NODENAME ${mask##* } ${CUDA_VISIBLE_DEVICES--} ${DT_CPU_LIST--}" >>seen
 until [ "$(grep -c "^$DT_TRIAL " seen)" -ge "$WORLD_SIZE" ]; do sleep 0.05; done
 dt-tune metric loss=1
 END
     chmod +x task.sh
     : >seen
+    : >memory
 }
 
 teardown() {
@@ -123,6 +126,11 @@ found() {
     [[ $(grep "^$1 $2 $3 " seen) == "$1 $2 $3 h"?" $4 $5 $6" ]]
 }
 
+# memory_at NODE: the policy of a task whose CPUs are at that NUMA node.
+memory_at() {
+    if [ -d "/sys/devices/system/node/node$1" ]; then echo "prefer:$1"; else echo default; fi
+}
+
 @test "het: workers at their GPUs, the first server at the network" {
     spec het 2 2
     study 'srun ./task.sh' -n 2 --gpus-per-task=1
@@ -134,6 +142,7 @@ found() {
     # the job as submitted is Slurm's alone
     found 1 worker 0 1 0 -
     found 1 worker 1 2 1 -
+    [ "$(grep -E '^2 |^1 worker 0' memory | sort | xargs)" = "1 worker 0 default 2 ps 0 $(memory_at 1) 2 ps 1 $(memory_at 0) 2 worker 0 $(memory_at 1) 2 worker 1 $(memory_at 0)" ]
 }
 
 @test "packed, one role: workers at their GPUs" {
