@@ -257,9 +257,10 @@ static int apply_pus(hwloc_const_bitmap_t pus, struct dt_error *e)
     return rc;
 }
 
-/* Memory near the CPUs first, and any where that is full: it is what Linux does by itself, but not
- * for what a task that was elsewhere has begun with, nor where the site has another policy for all.
- * What Slurm or somebody else has set holds. A kernel that knows no such node has its own way. */
+/* Memory near the task's CPUs first, and any where that is full. Linux takes it near the CPU that
+ * first touches it, which is the same as long as a thread keeps to those CPUs; not all do (NCCL's
+ * go to the network's). A policy that Slurm or the user has set holds; a kernel without such a node
+ * has its own way. */
 static void apply_mem(hwloc_const_bitmap_t nodes)
 {
     unsigned count = (unsigned)hwloc_bitmap_last(nodes) / BITS + 1;

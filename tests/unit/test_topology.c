@@ -188,7 +188,8 @@ static void test_near_mem(void **state)
         {"memorysidecaches", "2,6", "2"},
         {"memorysidecaches", "1,3", "1,3"},
         {"power8gpudistances", "80-81,88", "1"},
-        {"devel09-pci", "0", ""},
+        {"devel09-pci", "0,2", "0"},
+        {"devel09-pci", "0-1", ""},
         {"devel09-pci", "", ""},
     };
     (void)state;
