@@ -1,6 +1,7 @@
 /* launch: starts the roles of a trial inside its Slurm job.
  *
  *   batch script ── dt-launch --carrier     batch.c   the wrapper around the user's script
+ *                   beside it               learn.c   what the node is made of, for later studies
  *     user's script ── dt-launch PROGRAM    shim.c    what the command line means (also as `srun`)
  *                                           plan.c    who runs where
  *                                           ports.c   a free port for every task
@@ -172,6 +173,12 @@ void dt_binding_free(struct dt_binding *b);
  * GPUs in `env`. Nothing is changed where that cannot be done; the error says why. */
 int dt_bind_task(struct json_object *launch, const char *role, int local, struct dt_strv *env,
                  struct dt_error *e);
+
+/* ---- learn.c ---- */
+
+/* Where the plan wants it ("learn"), begins to look at this node's topology and to keep it in
+ * dt_topology_cache(), if no node of its kind is there. Nothing tells how that went. */
+void dt_learn_start(struct json_object *plan);
 
 /* ---- shim.c: pure ---- */
 

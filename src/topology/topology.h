@@ -158,5 +158,7 @@ void dt_topology_key(const struct dt_node_class *kind, char key[17]);
  * list of nodes as Slurm writes it ("dgx[01-16]"), else KEY.xml; else in `cache` (or NULL) KEY.xml.
  * `key` may be NULL. NULL where there is none. Caller frees. */
 char *dt_topology_find(const char *given, const char *cache, const char *node, const char *key);
+/* Whether the cache could have a file for every kind of nodes, and has not. */
+bool dt_topology_unknown(const struct dt_cluster *c);
 
 #endif

@@ -252,6 +252,25 @@ memory_at() {
     [[ $output == *"h1: none of these nodes is up"* ]]
 }
 
+@test "a trial with all GPUs of a node of a new kind keeps what that is made of, and the next study knows it" {
+    export XDG_CACHE_HOME=$PWD/cache HWLOC_XMLFILE=$PWD/machine.xml
+    local until_known='until [ -e cache/dt-tune/topology/*.xml ]; do sleep 0.1; done'
+    machine >machine.xml
+    spec packed 0 1
+    sed -i 's/"placement": {[^}]*}, //' spec.json
+    study 'srun ./task.sh' -n 1 --gpus-per-task=1
+    [ ! -e cache ]
+    : >seen
+    sed -i 's/"workers": {"choices": \[1\]}/"workers": {"choices": [2]}/' spec.json
+    study "srun ./task.sh; $until_known" -n 2 --gpus-per-task=1
+    unset HWLOC_XMLFILE
+    dt-tune topo --node=h2 | grep -q '^    GPU 0: 0000:10:00.0'
+    # nobody is asked again
+    : >seen
+    study 'srun ./task.sh' -n 2 --gpus-per-task=1
+    ! grep -q '"learn"' "dt-tune-$job"/trials/0001/job.sh
+}
+
 @test "sizes that are left to the nodes come from their topology, and stay the study's" {
     cat >spec.json <<END
 { "dt": {"workers": {"choices": [1, 2]}, "worker_cpus": "auto", "worker_gpus": "auto"},
