@@ -55,7 +55,7 @@ libdt_a_SOURCES += \
 
 libdt_a_SOURCES += \
 	src/backend/backend.h src/backend/slurm_private.h src/backend/slurm.c src/backend/slurm_jobs.c \
-	src/backend/slurm_system.c src/backend/slurm_limits.c src/backend/slurm_cluster.c \
+	src/backend/slurm_system.c src/backend/slurm_node.c src/backend/slurm_limits.c src/backend/slurm_cluster.c \
 	src/backend/slurm_submit.c src/backend/slurm_one_job.c src/backend/slurm_site.c src/backend/slurm_steps.c \
 	src/backend/records.c src/backend/trial.c src/backend/steps.c src/backend/steps_env.c src/backend/allocation.c \
 	src/backend/metrics.c src/backend/usage.c src/backend/step_watch.c src/backend/shed.c src/backend/handover.c src/backend/replay.c
@@ -94,4 +94,4 @@ LIBDT_LIBS = libdt.a $(JSON_C_LIBS) $(GSL_LIBS) $(MUPARSER_LIBS) $(CSV_LIBS) $(Z
 
 libdt_a_SOURCES += \
 	src/launch/launch.h src/launch/plan.c src/launch/ports.c src/launch/env.c src/launch/bind.c src/launch/shim.c \
-	src/launch/steps.c src/launch/hydra.c src/launch/task.c src/launch/batch.c src/launch/patterns.c
+	src/launch/steps.c src/launch/hydra.c src/launch/task.c src/launch/batch.c src/launch/learn.c src/launch/patterns.c

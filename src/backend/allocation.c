@@ -58,6 +58,8 @@ static int add_nodes(struct dt_allocation *a, const slurm_job_info_t *job, const
         if (i < job->gres_detail_cnt)
             room.gpus = dt_slurm_gpus(job->gres_detail_str[i]);
         dt_books_add(&a->books, names.v[i], &room, node ? node->threads : 1);
+        size_t gpus = node ? dt_slurm_gpus(node->gres) : 0;
+        a->books.node_gpus = i == 0 || gpus == a->books.node_gpus ? gpus : 0;
     }
     free(cpus);
     dt_strv_free(&names);

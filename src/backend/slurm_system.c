@@ -23,24 +23,6 @@ static char *own(const char *text)
 
 /* ---- nodes ---- */
 
-size_t dt_slurm_gpus(const char *gres)
-{
-    struct dt_strv parts = DT_STRV_INIT;
-    size_t n = 0;
-    dt_strv_split(&parts, gres ? gres : "", ",");
-    for (size_t i = 0; i < parts.n; i++) {
-        char *p = parts.v[i];
-        p[strcspn(p, "(")] = '\0';
-        if (!dt_starts_with(p, "gpu:"))
-            continue;
-        int64_t count;
-        if (dt_parse_int64(strrchr(p, ':') + 1, &count) == 0 && count > 0)
-            n += (size_t)count;
-    }
-    dt_strv_free(&parts);
-    return n;
-}
-
 static bool usable(const node_info_t *node)
 {
     uint32_t base = node->node_state & NODE_STATE_BASE;
@@ -65,30 +47,6 @@ static const char *state_word(const node_info_t *node)
     if (node->node_state & NODE_STATE_NO_RESPOND)
         return "silent";
     return base < sizeof(words) / sizeof(*words) ? words[base] : "unknown";
-}
-
-/* What jobs get of it: without the cores and the memory that are set aside for the system. */
-static struct dt_node_class size_of(const node_info_t *n)
-{
-    const char *features = n->features_act ? n->features_act : n->features;
-    size_t cores = (size_t)n->sockets * n->cores, threads = cores ? n->cpus / cores : 1;
-    size_t cpus = n->cpus;
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(22, 5, 0)
-    if (n->cpus_efctv && n->cpus_efctv < cpus)
-        cpus = n->cpus_efctv;
-#endif
-    uint64_t kept = n->mem_spec_limit < n->real_memory ? n->mem_spec_limit : 0;
-    return (struct dt_node_class){
-        .cpus = cpus,
-        .mem_mib = n->real_memory - kept,
-        .tmp_mib = n->tmp_disk,
-        .gpus = dt_slurm_gpus(n->gres),
-        .threads = threads > 1 ? threads : 1,
-        .sockets = n->sockets,
-        .cores = n->cores,
-        .weight = n->weight,
-        .features = (char *)(features ? features : ""),
-        .gres = (char *)(n->gres && strcmp(n->gres, "(null)") ? n->gres : "")};
 }
 
 /* The partitions of each node: "main,short". */
@@ -131,7 +89,7 @@ static struct dt_node_kind *kind_for(struct counting *c, const struct dt_node_cl
 
 static void count_node(struct counting *c, const node_info_t *n, const char *partitions)
 {
-    const struct dt_node_class size = size_of(n);
+    const struct dt_node_class size = dt_slurm_size(n);
     struct dt_node_kind *k = kind_for(c, &size, partitions);
     struct dt_strv **names = &c->names[k - c->s->kinds];
     const char *state = state_word(n);
@@ -217,7 +175,7 @@ static void set_first_node(struct dt_partition_limits *l, const partition_info_t
     int first = part->node_inx ? part->node_inx[0] : -1;
     if (first < 0 || first >= (int)nodes->record_count || !nodes->node_array[first].name)
         return;
-    const struct dt_node_class size = size_of(&nodes->node_array[first]);
+    const struct dt_node_class size = dt_slurm_size(&nodes->node_array[first]);
     l->first_cpus = size.cpus;
     l->first_mem = size.mem_mib;
 }

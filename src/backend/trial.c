@@ -2,6 +2,7 @@
  * records, and a tuner waits for what happens to it. */
 #include "backend/slurm_private.h"
 #include "expand/carrier.h"
+#include "topology/topology.h"
 
 #include <errno.h>
 #include <math.h>
@@ -82,6 +83,7 @@ char *dt_trial_write_script(const struct dt_slurm_config *c, const struct dt_stu
     script->run = t->run;
     script->spec = s->spec;
     script->coordinator = s->spec->coordinator;
+    script->learn = c->cluster && !s->spec->topology && dt_topology_unknown(c->cluster);
     if (dt_mkdirs(dir, e) == 0) {
         if (dt_trial_written_run(path) != t->run) /* else this run was tried before, in vain */
             keep_old_records(dir, t->run);

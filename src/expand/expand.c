@@ -367,6 +367,8 @@ static void add_steps(struct json_object *o, const struct dt_trial_script *t)
     json_object_object_add(o, "name", json_object_new_string(name));
     json_object_object_add(o, "tuner_pid", json_object_new_int(t->tuner_pid));
     json_object_object_add(o, "gpus", json_object_new_boolean(dt_books_total(t->books).gpus > 0));
+    if (t->books->node_gpus)
+        json_object_object_add(o, "node_gpus", json_object_new_int64((int64_t)t->books->node_gpus));
     free(name);
 }
 
@@ -443,6 +445,8 @@ static char *plan_text(const struct dt_trial_script *t)
     json_object_object_add(o, "gpu_bind",
                            json_object_new_string(t->job->gpus_bound ? "task" : "none"));
     add_bind(o, t);
+    if (t->learn)
+        json_object_object_add(o, "learn", json_object_new_boolean(true));
     json_object_object_add(o, "submitted_tasks", json_object_new_int64((int64_t)t->job->tasks));
     for (size_t i = 0; i < t->space->n; i++) {
         const struct dt_param *p = &t->space->params[i];

@@ -174,6 +174,7 @@ struct dt_trial_script {
     const struct dt_books *books; /* of a shape of steps: where it is; NULL: not known yet */
     const struct dt_placement *where;
     int tuner_pid; /* the process that starts it; 0: not known yet */
+    bool learn; /* some kind of nodes has a topology that nobody has looked at */
 };
 /* The text of the batch script; of a shape of steps the same without options for sbatch. Caller frees. */
 char *dt_expand(const struct dt_trial_script *t, struct dt_error *e);

@@ -56,9 +56,13 @@ static struct dt_topology *topology_of(const struct dt_node_class *k, const char
 {
     char key[17];
     dt_topology_key(k, key);
-    char *path = dt_topology_find(folder, cache, NULL, key);
-    struct dt_topology *t = path ? dt_topology_read(path, NULL) : alike(folder, k);
-    free(path);
+    char *given = dt_topology_find(folder, NULL, NULL, key),
+         *known = dt_topology_find(NULL, cache, NULL, key);
+    struct dt_topology *t = given ? dt_topology_read(given, NULL) : alike(folder, k);
+    if (!t && known)
+        t = dt_topology_read(known, NULL);
+    free(given);
+    free(known);
     return t;
 }
 

@@ -435,9 +435,10 @@ int dt_batch_main(int argc, char **argv)
         return 2;
     }
     sigprocmask(SIG_BLOCK, &set, NULL);
-    if (prepare(&b, argv[0], &e) == 0)
+    if (prepare(&b, argv[0], &e) == 0) {
+        dt_learn_start(b.plan);
         rc = run_script(&b, argv + 1, &e);
-    else
+    } else
         fprintf(stderr, "dt-launch: %s\n", e.text);
     if (b.orphan && !b.child) /* so that a resumed study does not take it for a failure */
         write_end(&b, rc, 0, &e);

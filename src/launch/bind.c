@@ -2,10 +2,15 @@
 #include "topology/topology.h"
 
 #include <errno.h>
+#include <linux/mempolicy.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#define BITS (8 * sizeof(unsigned long))
+#define PREFERRED_MANY 5 /* MPOL_..., which Linux has from 5.15 on, its headers maybe not */
 
 static const char *const devices[] = {"CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
                                       "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
@@ -62,25 +67,31 @@ static hwloc_bitmap_t masks_here(char *const *env)
     return all;
 }
 
-hwloc_bitmap_t dt_bind_allowed(char *const *env, hwloc_const_bitmap_t affinity, size_t online)
+hwloc_bitmap_t dt_bind_allowed(char *const *env, hwloc_const_bitmap_t affinity, size_t online,
+                               bool whole)
 {
-    const char *type = dt_launch_getenv(env, "SLURM_CPU_BIND_TYPE");
+    const char *type = dt_launch_getenv(env, "SLURM_CPU_BIND_TYPE"),
+               *cpus = dt_launch_getenv(env, "SLURM_CPUS_ON_NODE");
     hwloc_bitmap_t masks = masks_here(env);
+    int64_t have = 0;
     bool by_task = type && *type && strcmp(type, "none") != 0;
     if (masks || by_task) /* then the affinity is this task's own, and says nothing of the others */
         return masks;
-    return (size_t)hwloc_bitmap_weight(affinity) < online ? hwloc_bitmap_dup(affinity) : NULL;
+    bool all = whole && cpus && dt_parse_int64(cpus, &have) == 0 && have == (int64_t)online;
+    bool confined = (size_t)hwloc_bitmap_weight(affinity) < online;
+    return confined || all ? hwloc_bitmap_dup(affinity) : NULL;
 }
 
-/* The node's numbers of the GPUs that tasks see, in their order; 0: they cannot be told. A device
- * cgroup lets tasks count from 0, while SLURM_STEP_GPUS has the node's numbers. */
-static size_t gpu_numbers(const struct dt_strv *visible, const char *step, size_t **out)
+/* The node's numbers of the GPUs that tasks see, in their order, or where this task sees none of
+ * all that the step has; 0: they cannot be told. A device cgroup lets tasks count from 0, while
+ * `gpus` has the node's numbers. */
+static size_t gpu_numbers(const struct dt_strv *visible, const char *gpus, size_t **out)
 {
     struct dt_strv words = DT_STRV_INIT;
     const struct dt_strv *use = visible;
     size_t n = 0;
-    dt_strv_split(&words, step ? step : "", ",");
-    if (words.n == visible->n)
+    dt_strv_split(&words, gpus ? gpus : "", ",");
+    if (words.n == visible->n || !visible->n)
         use = &words;
     *out = dt_xcalloc(use->n, sizeof(**out));
     for (size_t i = 0; i < use->n; i++) {
@@ -88,13 +99,13 @@ static size_t gpu_numbers(const struct dt_strv *visible, const char *step, size_
         if (dt_parse_int64(use->v[i], &x) == 0 && x >= 0)
             (*out)[n++] = (size_t)x;
     }
-    if (n < visible->n)
+    if (n < use->n)
         n = 0;
     dt_strv_free(&words);
     return n;
 }
 
-/* ---- the plan: the same in every task of the step on a node ---- */
+/* ---- the plan: the same in every task that shares the node's CPUs and GPUs ---- */
 
 static void give_in_order(struct dt_seat *s, size_t first, const size_t *numbers, size_t n)
 {
@@ -127,10 +138,14 @@ static void set_positions(const struct dt_seat *mine, const size_t *numbers, siz
 /* Without a topology, or numbers that it knows, every task has the next GPUs. */
 static void own_in_order(const struct dt_bind_step *s, struct dt_binding *b)
 {
-    b->gpus = s->gpus;
-    b->gpu = dt_xcalloc(s->gpus, sizeof(*b->gpu));
-    for (size_t k = 0; k < s->gpus; k++)
-        b->gpu[k] = s->local * s->gpus + k;
+    const struct dt_bind_role *r = &s->roles[s->role];
+    size_t first = s->local * r->gpus;
+    for (size_t i = 0; i < s->role; i++)
+        first += s->roles[i].tasks * s->roles[i].gpus;
+    b->gpus = r->gpus;
+    b->gpu = dt_xcalloc(r->gpus, sizeof(*b->gpu));
+    for (size_t k = 0; k < r->gpus; k++)
+        b->gpu[k] = first + k;
 }
 
 /* Slurm may have given the two threads of a core to two tasks. */
@@ -142,34 +157,57 @@ static int seat(const struct dt_topology *t, hwloc_const_bitmap_t allowed, struc
     return dt_topology_seat(t, allowed, true, seats, n, e);
 }
 
+/* A seat for every task, role by role; returns which is this task's. GPUs that `numbers` has are
+ * theirs by their local rank, but for the tasks that choose their own. */
+static size_t set_seats(const struct dt_bind_step *s, const size_t *numbers, size_t n, bool choose,
+                        struct dt_seat *seats)
+{
+    size_t at = 0, mine = 0;
+    for (size_t i = 0; i < s->nroles; i++) {
+        const struct dt_bind_role *r = &s->roles[i];
+        if (i == s->role)
+            mine = at + s->local;
+        for (size_t k = 0; k < r->tasks; k++, at++) {
+            seats[at] = (struct dt_seat){
+                .role = r->name, .server = r->server, .cpus = r->cpus, .gpus = n ? r->gpus : 0};
+            if (n && r->gpus && !(r->own_gpus && choose))
+                give_in_order(&seats[at], k * r->gpus, numbers, n);
+        }
+    }
+    return mine;
+}
+
 int dt_bind_plan(const struct dt_topology *t, const struct dt_bind_step *s, struct dt_binding *b,
                  struct dt_error *e)
 {
+    const struct dt_bind_role *r = &s->roles[s->role];
     struct dt_strv visible = DT_STRV_INIT;
-    size_t *numbers = NULL, n;
-    struct dt_seat *seats = dt_xcalloc(s->tasks, sizeof(*seats));
+    size_t *numbers = NULL, tasks = 0, need = 0, mine;
     int rc = 0;
     *b = (struct dt_binding){0};
-    dt_strv_split(&visible, s->gpus && s->visible ? s->visible : "", ",");
-    n = gpu_numbers(&visible, s->step_gpus, &numbers);
-    bool enough = s->tasks * s->gpus <= visible.n, known = t && knows_gpus(t, numbers, n);
-    for (size_t i = 0; i < s->tasks; i++) {
-        seats[i] = (struct dt_seat){
-            .role = s->role, .server = s->server, .cpus = s->cpus, .gpus = known ? s->gpus : 0};
-        if (known && !(s->own_gpus && enough))
-            give_in_order(&seats[i], i * s->gpus, numbers, n);
+    for (size_t i = 0; i < s->nroles; i++) {
+        tasks += s->roles[i].tasks;
+        need += s->roles[i].tasks * s->roles[i].gpus;
     }
+    struct dt_seat *seats = dt_xcalloc(tasks, sizeof(*seats));
+    dt_strv_split(&visible, need && s->visible ? s->visible : "", ",");
+    size_t n = need ? gpu_numbers(&visible, s->gpus, &numbers) : 0;
+    bool enough = need <= (visible.n ? visible.n : n), known = t && knows_gpus(t, numbers, n);
+    bool own = r->own_gpus && r->gpus && enough;
+    mine = set_seats(s, numbers, known ? n : 0, enough, seats);
     if (known)
-        rc = dt_topology_share_gpus(t, numbers, n, seats, s->tasks, e);
-    if (rc == 0 && s->own_gpus && enough && known)
-        set_positions(&seats[s->local], numbers, n, b);
-    else if (s->own_gpus && enough && s->gpus)
+        rc = dt_topology_share_gpus(t, numbers, n, seats, tasks, e);
+    if (rc == 0 && own && known)
+        set_positions(&seats[mine], numbers, n, b);
+    else if (own)
         own_in_order(s, b);
     if (rc == 0 && t && s->allowed)
-        rc = seat(t, s->allowed, seats, s->tasks, e);
-    if (rc == 0 && seats[s->local].pus)
-        b->pus = hwloc_bitmap_dup(seats[s->local].pus);
-    dt_seats_free(seats, s->tasks);
+        rc = seat(t, s->allowed, seats, tasks, e);
+    if (rc == 0 && seats[mine].pus) {
+        b->pus = hwloc_bitmap_dup(seats[mine].pus);
+        b->mem = dt_topology_near_mem(t, b->pus);
+    }
+    dt_seats_free(seats, tasks);
     free(seats);
     free(numbers);
     dt_strv_free(&visible);
@@ -179,6 +217,7 @@ int dt_bind_plan(const struct dt_topology *t, const struct dt_bind_step *s, stru
 void dt_binding_free(struct dt_binding *b)
 {
     hwloc_bitmap_free(b->pus);
+    hwloc_bitmap_free(b->mem);
     free(b->gpu);
     *b = (struct dt_binding){0};
 }
@@ -218,6 +257,24 @@ static int apply_pus(hwloc_const_bitmap_t pus, struct dt_error *e)
     return rc;
 }
 
+/* Memory near the task's CPUs first, and any where that is full. Linux takes it near the CPU that
+ * first touches it, which is the same as long as a thread keeps to those CPUs; not all do (NCCL's
+ * go to the network's). A policy that Slurm or the user has set holds; a kernel without such a node
+ * has its own way. */
+static void apply_mem(hwloc_const_bitmap_t nodes)
+{
+    unsigned count = (unsigned)hwloc_bitmap_last(nodes) / BITS + 1;
+    unsigned long *mask = dt_xcalloc(count, sizeof(*mask));
+    int mode = MPOL_DEFAULT, i;
+    hwloc_bitmap_foreach_begin(i, nodes) mask[(size_t)i / BITS] |= 1UL << (size_t)i % BITS;
+    hwloc_bitmap_foreach_end();
+    if (syscall(SYS_get_mempolicy, &mode, NULL, 0, NULL, 0) == 0 && mode == MPOL_DEFAULT)
+        syscall(SYS_set_mempolicy,
+                hwloc_bitmap_weight(nodes) == 1 ? MPOL_PREFERRED : PREFERRED_MANY, mask,
+                count * BITS + 1);
+    free(mask);
+}
+
 /* Keeps the words at these positions in every variable that lists GPUs. */
 static void apply_gpus(const struct dt_binding *b, struct dt_strv *env)
 {
@@ -253,22 +310,49 @@ static struct dt_topology *read_topology(struct json_object *bind, char *const *
     return t;
 }
 
-static struct json_object *find_role(struct json_object *launch, const char *role)
+/* What the tasks of a role that are here share. */
+static struct dt_bind_role read_role(struct json_object *r, size_t tasks)
 {
-    struct json_object *roles = dt_json_get(launch, "roles");
-    for (size_t i = 0; i < dt_json_count(roles); i++) {
-        struct json_object *r = dt_json_at(roles, i);
-        if (strcmp(dt_json_str(r, "name", ""), role) == 0)
-            return r;
+    return (struct dt_bind_role){
+        .name = dt_json_str(r, "name", "task"),
+        .server = dt_json_bool(r, "background", false),
+        .cpus = (size_t)dt_json_int(r, "cpus", 1),
+        .gpus = (size_t)dt_json_int(r, "gpus", 0),
+        .own_gpus = strcmp(dt_json_str(r, "sees", "given"), "own") == 0,
+        .tasks = tasks,
+    };
+}
+
+/* Whose tasks on this node share what the step has: those of its role, or where roles choose
+ * together all. Returns this task's role as LAUNCH has it; NULL: it chooses nothing. */
+static struct json_object *read_roles(struct json_object *launch, const char *role,
+                                      char *const *env, struct dt_bind_step *s)
+{
+    struct json_object *roles = dt_json_get(launch, "roles"), *mine = NULL;
+    const char *node = dt_launch_getenv(env, "SLURMD_NODENAME");
+    size_t n = dt_json_count(roles);
+    s->roles = dt_xcalloc(n, sizeof(*s->roles));
+    for (size_t i = 0; i < n; i++) {
+        struct json_object *r = dt_json_at(roles, i), *on = dt_json_get(r, "on");
+        bool this = strcmp(dt_json_str(r, "name", ""), role) == 0;
+        /* a coordinator is beside the others, wherever there is a moment */
+        if ((!this && !on) || dt_json_bool(r, "coordinator", false))
+            continue;
+        int64_t here = on ? dt_json_int(on, node ? node : "", 0) : (int64_t)tasks_here(env);
+        if (this)
+            s->role = s->nroles;
+        mine = this ? r : mine;
+        s->roles[s->nroles++] = read_role(r, here > 0 ? (size_t)here : 0);
     }
-    return NULL;
+    return mine;
 }
 
 static int apply(struct json_object *bind, const struct dt_bind_step *s, struct dt_strv *env,
                  struct dt_error *e)
 {
+    const struct dt_bind_role *r = &s->roles[s->role];
     struct dt_binding b;
-    bool wanted = s->allowed || (s->own_gpus && s->gpus > 1);
+    bool wanted = s->allowed || (r->own_gpus && (r->gpus > 1 || s->nroles > 1));
     struct dt_topology *t = wanted ? read_topology(bind, env->v, e) : NULL;
     int rc = wanted && !t ? -1 : 0;
     if (dt_bind_plan(t, s, &b, e) < 0)
@@ -277,6 +361,8 @@ static int apply(struct json_object *bind, const struct dt_bind_step *s, struct 
         apply_gpus(&b, env);
     if (b.pus && apply_pus(b.pus, e) < 0)
         rc = -1;
+    if (b.mem && rc == 0)
+        apply_mem(b.mem);
     if (b.pus && rc == 0) {
         char *cpus = dt_pus_list(b.pus);
         dt_launch_setenv(env, "DT_CPU_LIST", cpus);
@@ -287,30 +373,40 @@ static int apply(struct json_object *bind, const struct dt_bind_step *s, struct 
     return rc;
 }
 
+/* A step that has all of the job's CPUs here does not say how many a task has. */
+static void tell_cpus(const struct dt_bind_role *r, struct dt_strv *env)
+{
+    char *text = dt_xasprintf("%zu", r->cpus);
+    dt_launch_setenv(env, "SLURM_CPUS_PER_TASK", text);
+    free(text);
+}
+
 int dt_bind_task(struct json_object *launch, const char *role, int local, struct dt_strv *env,
                  struct dt_error *e)
 {
-    struct json_object *bind = dt_json_get(launch, "bind"), *r = find_role(launch, role);
+    struct json_object *bind = dt_json_get(launch, "bind"), *gpus = dt_json_get(bind, "gpus");
+    const char *node = dt_launch_getenv(env->v, "SLURMD_NODENAME");
     long online = sysconf(_SC_NPROCESSORS_ONLN);
-    struct dt_bind_step s = {.role = role, .local = (size_t)local, .tasks = tasks_here(env->v)};
-    if (!bind || !r || local < 0 || s.local >= s.tasks)
-        return 0;
-    if (dt_json_bool(r, "coordinator",
-                     false)) /* it is beside the others, wherever there is a moment */
-        return 0;
-    hwloc_bitmap_t affinity = affinity_of_task();
-    s.server = dt_json_bool(r, "background", false);
-    s.cpus = (size_t)dt_json_int(r, "cpus", 1);
-    s.gpus = (size_t)dt_json_int(r, "gpus", 0);
-    const char *sees = dt_json_str(r, "sees", "given");
-    bool given = strcmp(sees, "given") == 0; /* then a task knows nothing of the others' */
-    s.own_gpus = strcmp(sees, "own") == 0;
-    s.step_gpus = dt_launch_getenv(env->v, "SLURM_STEP_GPUS");
-    for (size_t d = 0; d < N_DEVICES && !s.visible && !given; d++)
-        s.visible = dt_launch_getenv(env->v, devices[d]);
-    s.allowed = dt_bind_allowed(env->v, affinity, online > 0 ? (size_t)online : 0);
-    int rc = apply(bind, &s, env, e);
-    hwloc_bitmap_free(s.allowed);
-    hwloc_bitmap_free(affinity);
+    struct dt_bind_step s = {.local = (size_t)local};
+    struct json_object *r = bind ? read_roles(launch, role, env->v, &s) : NULL;
+    int rc = 0;
+    if (r && local >= 0 && s.local < s.roles[s.role].tasks) {
+        hwloc_bitmap_t affinity = affinity_of_task();
+        bool together = gpus != NULL;
+        /* where Slurm has chosen a task's GPUs, it knows nothing of the others' */
+        bool given = !together && strcmp(dt_json_str(r, "sees", "given"), "given") == 0;
+        s.gpus = together ? dt_json_str(gpus, node ? node : "", NULL)
+                          : dt_launch_getenv(env->v, "SLURM_STEP_GPUS");
+        for (size_t d = 0; d < N_DEVICES && !s.visible && !given; d++)
+            s.visible = dt_launch_getenv(env->v, devices[d]);
+        s.gpus = given ? NULL : s.gpus;
+        if (together)
+            tell_cpus(&s.roles[s.role], env);
+        s.allowed = dt_bind_allowed(env->v, affinity, online > 0 ? (size_t)online : 0, together);
+        rc = apply(bind, &s, env, e);
+        hwloc_bitmap_free(s.allowed);
+        hwloc_bitmap_free(affinity);
+    }
+    free(s.roles);
     return rc;
 }

@@ -71,6 +71,19 @@ void dt_trial_env(struct json_object *plan, const char *dir, int slurm_restarts,
     free(text);
 }
 
+/* {"h1": 2, ...}: how many tasks of the role are where. */
+static struct json_object *describe_nodes(const struct dt_launch_plan *p, size_t role)
+{
+    struct json_object *o = json_object_new_object();
+    for (size_t i = 0; i < p->n_tasks; i++) {
+        const char *node = p->nodes[p->tasks[i].node].name;
+        int64_t n = dt_json_int(o, node, 0);
+        if (p->tasks[i].role == (int)role)
+            json_object_object_add(o, node, json_object_new_int64(n + 1));
+    }
+    return o;
+}
+
 static struct json_object *describe_role(const struct dt_launch_plan *p, size_t role)
 {
     const struct dt_launch_role *r = &p->roles[role];
@@ -92,10 +105,23 @@ static struct json_object *describe_role(const struct dt_launch_plan *p, size_t 
         json_object_object_add(o, "cpus", json_object_new_int(r->cpus));
         json_object_object_add(o, "sees", json_object_new_string(dt_step_gpus(p, role)));
     }
+    if (p->together)
+        json_object_object_add(o, "on", describe_nodes(p, role));
     json_object_object_add(o, "background", json_object_new_boolean(r->background));
     if (r->coordinator)
         json_object_object_add(o, "coordinator", json_object_new_boolean(true));
     json_object_object_add(o, "hosts", hosts);
+    return o;
+}
+
+/* {"h1": "0,1", ...}: the job's GPUs on each node, where that is known. */
+static struct json_object *describe_gpus(const struct dt_launch_plan *p)
+{
+    struct json_object *o = json_object_new_object();
+    for (size_t i = 0; i < p->n_nodes; i++)
+        if (p->nodes[i].gpu_list)
+            json_object_object_add(o, p->nodes[i].name,
+                                   json_object_new_string(p->nodes[i].gpu_list));
     return o;
 }
 
@@ -105,6 +131,8 @@ static struct json_object *describe_bind(const struct dt_launch_plan *p)
     struct json_object *o = json_object_new_object(), *folder = dt_json_get(p->json, "topology");
     if (folder)
         json_object_object_add(o, "topology", json_object_get(folder));
+    if (p->together)
+        json_object_object_add(o, "gpus", describe_gpus(p));
     return o;
 }
 

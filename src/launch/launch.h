@@ -1,6 +1,7 @@
 /* launch: starts the roles of a trial inside its Slurm job.
  *
  *   batch script ── dt-launch --carrier     batch.c   the wrapper around the user's script
+ *                   beside it               learn.c   what the node is made of, for later studies
  *     user's script ── dt-launch PROGRAM    shim.c    what the command line means (also as `srun`)
  *                                           plan.c    who runs where
  *                                           ports.c   a free port for every task
@@ -39,6 +40,7 @@ struct dt_launch_node {
     int group;
     int cpus;  /* allocated here */
     int gpus;  /* allocated here; -1 where the environment does not tell */
+    char *gpu_list; /* which, by the node's numbers, "0,1"; NULL where that is not known (yet) */
     int tasks; /* that Slurm itself would start here; 0 where unknown */
 };
 
@@ -52,8 +54,11 @@ struct dt_launch_plan {
     struct json_object *json; /* the trial, as in DT_PLAN; an empty object outside a trial; owned */
     bool in_trial, het, bind_gpus;
     bool bind;        /* tasks choose their CPUs, and with bind_gpus their GPUs (bind.c) */
+    bool together;    /* ... out of all that the job has on a node, all roles by one plan */
+    bool unbind;      /* so, and Slurm would bind the tasks of each step on its own */
     bool steps;       /* the job is the tuner's, and the trial has a share of it */
     bool gpus_around; /* so, and the job has GPUs */
+    int node_gpus;    /* so, and all its nodes have so many, the job's or not; else 0 */
     bool overcommit;  /* tasks are not counted against CPUs */
     bool share_cores; /* steps must overlap: whole cores for every task would not fit */
     int submitted_tasks;
@@ -87,8 +92,8 @@ char *dt_launch_dir(struct json_object *plan, char *const *env);
 
 /* ---- ports.c ---- */
 
-/* Gives every node its address and every task a port, asking the nodes themselves where there are
- * several. `number` counts the launches of the job from 1. */
+/* Gives every node its address and list of GPUs and every task a port, asking the nodes themselves
+ * where there are several. `number` counts the launches of the job from 1. */
 int dt_ports_assign(struct dt_launch_plan *p, int number, char *const *env, struct dt_error *e);
 /* The IPv4 address of a host as others reach it; NULL where it has none. Of this host itself not the
  * loopback address that /etc/hosts may give, if there is another. Caller frees. */
@@ -124,40 +129,56 @@ int dt_task_env(struct json_object *launch, const struct dt_task_place *task, in
  * Slurm gives a step CPUs and GPUs of a node without knowing which task wants which. Each task
  * works out the same plan for all tasks of its step on its node (topology.h) and takes what is its
  * own: CPUs next to its GPUs, or for a server next to the network, and of the GPUs of the step
- * those that belong together. It never takes CPUs that the step has not: where Slurm does not
- * confine the step (neither task/affinity nor task/cgroup), all CPUs are everybody's, and no task
- * is bound to any. */
+ * those that belong together. Roles that meet on the nodes of a plain job have steps that overlap
+ * there, each with all that the job has, and every task makes the plan for all of them. It never
+ * takes CPUs that the step has not: where Slurm does not confine the step (neither task/affinity
+ * nor task/cgroup), all CPUs are everybody's, and no task is bound to any. */
 
 /* Whether the user binds tasks, by srun's options (or NULL) or by variables that srun takes for
  * such. */
 bool dt_bind_is_given(const struct dt_strv *options, char *const *env);
 /* The CPUs of the step on this node: what task/affinity gave its tasks together, or else this
- * task's affinity where that is less than all `online` CPUs of the node. NULL: the step is not
- * confined, or it cannot be told. Caller frees. */
-hwloc_bitmap_t dt_bind_allowed(char *const *env, hwloc_const_bitmap_t affinity, size_t online);
+ * task's affinity where that is less than all `online` CPUs of the node, or where the step is all of
+ * the job's (`whole`) and the job has them all. NULL: the step is not confined, or it cannot be
+ * told. Caller frees. */
+hwloc_bitmap_t dt_bind_allowed(char *const *env, hwloc_const_bitmap_t affinity, size_t online,
+                               bool whole);
 
-struct dt_bind_step {
-    const char *role; /* for messages */
+/* The tasks of a role on the node. */
+struct dt_bind_role {
+    const char *name; /* borrowed; for messages */
     bool server;
-    size_t cpus, gpus;      /* of one task */
-    bool own_gpus;          /* each task sees only its own; else it finds them by its local rank */
-    size_t tasks, local;    /* of the step on the node, and which of them this is */
-    hwloc_bitmap_t allowed; /* NULL: not confined */
-    const char *visible;    /* CUDA_VISIBLE_DEVICES or the like, or NULL */
-    const char *step_gpus;  /* SLURM_STEP_GPUS, or NULL */
+    size_t cpus, gpus; /* of one task */
+    bool own_gpus;     /* each task sees only its own; else it finds them by its local rank */
+    size_t tasks;
+};
+struct dt_bind_step {
+    struct dt_bind_role *roles; /* who shares what the step has */
+    size_t nroles, role, local; /* this is task `local` of that role's here */
+    hwloc_bitmap_t allowed;     /* NULL: not confined */
+    const char *visible;        /* CUDA_VISIBLE_DEVICES or the like, or NULL */
+    const char *gpus;           /* which the step has, by the node's numbers, or NULL */
 };
 struct dt_binding {
     hwloc_bitmap_t pus; /* NULL: none; owned */
+    hwloc_bitmap_t mem; /* NUMA nodes; NULL: none in particular; owned */
     size_t gpus, *gpu;  /* positions among the visible ones; gpu NULL: as they are; owned */
 };
 /* Pure. `t` NULL: unknown, and GPUs are taken in order. On error *b may still say which GPUs. */
 int dt_bind_plan(const struct dt_topology *t, const struct dt_bind_step *s, struct dt_binding *b,
                  struct dt_error *e);
 void dt_binding_free(struct dt_binding *b);
-/* Binds this process as "bind" of its LAUNCH says, and sets DT_CPU_LIST and what tells it of its
+/* Binds this process as "bind" of its LAUNCH says, has its memory come from near its CPUs first, and
+ * sets DT_CPU_LIST and what tells it of its
  * GPUs in `env`. Nothing is changed where that cannot be done; the error says why. */
 int dt_bind_task(struct json_object *launch, const char *role, int local, struct dt_strv *env,
                  struct dt_error *e);
+
+/* ---- learn.c ---- */
+
+/* Where the plan wants it ("learn"), begins to look at this node's topology and to keep it in
+ * dt_topology_cache(), if no node of its kind is there. Nothing tells how that went. */
+void dt_learn_start(struct json_object *plan);
 
 /* ---- shim.c: pure ---- */
 

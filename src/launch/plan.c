@@ -316,6 +316,32 @@ static int threads_per_core(void)
     return n;
 }
 
+static bool roles_meet(const struct dt_launch_plan *p)
+{
+    int *first = dt_xcalloc(p->n_nodes, sizeof(*first)); /* role + 1 of each node's first task */
+    bool meet = false;
+    for (size_t t = 0; t < p->n_tasks; t++) {
+        int *on = &first[p->tasks[t].node], role = p->tasks[t].role + 1;
+        meet |= *on && *on != role;
+        *on = role;
+    }
+    free(first);
+    return meet;
+}
+
+/* Whether the roles can choose among all that the job has on a node. Where several have GPUs, each
+ * task must leave the others' alone. */
+static bool can_choose_together(const struct dt_launch_plan *p)
+{
+    int with_gpus = 0;
+    bool shared = false;
+    for (size_t i = 0; i < p->n_roles; i++) {
+        with_gpus += p->roles[i].gpus > 0;
+        shared |= p->roles[i].gpus_shared;
+    }
+    return !p->het && !p->steps && (with_gpus < 2 || (p->bind_gpus && !shared)) && roles_meet(p);
+}
+
 char *dt_launch_dir(struct json_object *plan, char *const *env)
 {
     const char *dir = dt_json_str(plan, "dir", NULL);
@@ -347,6 +373,7 @@ static int read_all(struct dt_launch_plan *p, char *const *env, struct dt_error 
     p->het = text ? strcmp(layout, "het") == 0 : groups == 2;
     p->steps = strcmp(layout, "steps") == 0;
     p->gpus_around = dt_json_bool(p->json, "gpus", false);
+    p->node_gpus = (int)dt_json_int(p->json, "node_gpus", 0);
     if (!text)
         roles_of_plain_job(p, env);
     else if (read_roles(p, e) < 0)
@@ -360,7 +387,9 @@ static int read_all(struct dt_launch_plan *p, char *const *env, struct dt_error 
         return -1;
     p->share_cores =
         !p->het && !p->steps && p->n_roles > 1 && cores_are_short(p, threads_per_core());
-    p->bind = p->bind && !p->overcommit && !p->share_cores; /* there are not CPUs for every task */
+    p->bind = p->bind && !p->overcommit; /* there are not CPUs for every task */
+    p->together = p->bind && can_choose_together(p);
+    p->bind = p->bind && (p->together || !p->share_cores);
     return 0;
 }
 
@@ -405,6 +434,7 @@ void dt_launch_plan_free(struct dt_launch_plan *p)
     for (size_t i = 0; i < p->n_nodes; i++) {
         free(p->nodes[i].name);
         free(p->nodes[i].address);
+        free(p->nodes[i].gpu_list);
     }
     json_object_put(p->json);
     free(p->roles);

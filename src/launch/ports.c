@@ -161,7 +161,8 @@ int dt_ports_probe_main(int argc, char **argv)
     char *address = own_address();
     int rc = find_here((uint64_t)seed, id ? atoi(id) : 0, (int)nodes, (int)need, ports, &e);
     if (rc == 0) {
-        printf(PROBE_MARK " %s %s", name, address);
+        const char *gpus = getenv("SLURM_STEP_GPUS");
+        printf(PROBE_MARK " %s %s %s", name, address, gpus && *gpus ? gpus : "-");
         for (int64_t i = 0; i < need; i++)
             printf(" %d", ports[i]);
         putchar('\n');
@@ -182,29 +183,31 @@ static int tasks_on(const struct dt_launch_plan *p, size_t node)
     return n;
 }
 
-static void give(struct dt_launch_plan *p, size_t node, const char *address, const int *ports,
-                 int n)
+static void give(struct dt_launch_plan *p, size_t node, const char *address, const char *gpus,
+                 const int *ports, int n)
 {
     int next = 0;
     free(p->nodes[node].address);
+    free(p->nodes[node].gpu_list);
     p->nodes[node].address = dt_xstrdup(address);
+    p->nodes[node].gpu_list = gpus && strcmp(gpus, "-") != 0 ? dt_xstrdup(gpus) : NULL;
     for (size_t t = 0; t < p->n_tasks && next < n; t++)
         if (p->tasks[t].node == (int)node)
             p->tasks[t].port = ports[next++];
 }
 
-/* One line of the probe: MARK node address port port... */
+/* One line of the probe: MARK node address GPUs port port... */
 static void take_line(struct dt_launch_plan *p, const char *line)
 {
     struct dt_strv w = DT_STRV_INIT;
     dt_strv_split(&w, line, " \r");
-    if (w.n > 3 && strcmp(w.v[0], PROBE_MARK) == 0) {
-        int n = (int)(w.n - 3), *ports = dt_xcalloc(w.n, sizeof(*ports));
+    if (w.n > 4 && strcmp(w.v[0], PROBE_MARK) == 0) {
+        int n = (int)(w.n - 4), *ports = dt_xcalloc(w.n, sizeof(*ports));
         for (int i = 0; i < n; i++)
-            ports[i] = atoi(w.v[i + 3]);
+            ports[i] = atoi(w.v[i + 4]);
         for (size_t i = 0; i < p->n_nodes; i++)
             if (strcmp(p->nodes[i].name, w.v[1]) == 0)
-                give(p, i, w.v[2], ports, n);
+                give(p, i, w.v[2], w.v[3], ports, n);
         free(ports);
     }
     dt_strv_free(&w);
@@ -307,7 +310,7 @@ static int assign(struct dt_launch_plan *p, int number, char *const *env, struct
     int rc = find_here(seed, 0, 1, need, ports, e);
     if (rc == 0) {
         char *address = own_address();
-        give(p, 0, address, ports, need);
+        give(p, 0, address, dt_launch_getenv(env, "SLURM_JOB_GPUS"), ports, need);
         free(address);
     }
     free(ports);

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,10 @@
 #include <unistd.h>
 
 extern char **environ;
+
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+#define slurm_free_ctl_conf slurm_free_conf
+#endif
 
 #define INLINE_MAX                                                                                 \
     (64 * 1024) /* a longer description goes through a file: one argument holds 128 KiB */
@@ -86,16 +92,26 @@ static int even_tasks(const struct dt_launch_plan *p, size_t role)
 /* Without a GPU option a step has all GPUs of the job on its nodes, and every task sees all of
  * them. Where the GPUs are not all this role's, or the job is not all this trial's, they are asked
  * for: by node, if that says it, so that again every task sees all of its node's and can choose
- * (bind.c); else by task. */
-enum gpus { GPUS_OF_JOB, GPUS_BY_NODE, GPUS_BY_TASK };
+ * (bind.c); else by task. Then Slurm shows each task its own only; those that are to see all get a
+ * mask of the node's GPUs, by which it shows all that the step has there. (With --gpu-bind=none it
+ * leaves CUDA_VISIBLE_DEVICES out, and they would see other trials'.) */
+enum gpus { GPUS_OF_JOB, GPUS_BY_NODE, GPUS_BY_MASK, GPUS_BY_TASK };
+
+#define MASK_BITS 62 /* a mask must not have more bits than the node has GPUs */
 
 static enum gpus gpus_of(const struct dt_launch_plan *p, size_t role)
 {
     const struct dt_launch_role *r = &p->roles[role];
-    bool others = p->steps || (!p->het && !r->gpus_shared && roles_with_gpus(p) > 1);
+    bool others =
+        p->steps || (!p->het && !p->together && !r->gpus_shared && roles_with_gpus(p) > 1);
     if (!others && (r->gpus_shared || p->bind || !p->bind_gpus))
         return GPUS_OF_JOB;
-    return p->bind && even_tasks(p, role) ? GPUS_BY_NODE : GPUS_BY_TASK;
+    if (!p->bind && !(p->steps && !p->bind_gpus))
+        return GPUS_BY_TASK;
+    if (even_tasks(p, role))
+        return GPUS_BY_NODE;
+    bool mask = p->steps && p->node_gpus > 0 && p->node_gpus <= MASK_BITS;
+    return mask ? GPUS_BY_MASK : GPUS_BY_TASK;
 }
 
 const char *dt_step_gpus(const struct dt_launch_plan *p, size_t role)
@@ -121,7 +137,9 @@ static void add_gpus(const struct dt_launch_plan *p, size_t role, struct dt_strv
         dt_strv_addf(out, "--gpus-per-task=%s%s%d", type, colon, r->gpus);
     else
         dt_strv_addf(out, "--gpus=%s%s%d", type, colon, r->gpus * r->count);
-    if (p->steps && way == GPUS_BY_TASK && !p->bind_gpus)
+    if (way == GPUS_BY_MASK)
+        dt_strv_addf(out, "--gpu-bind=mask_gpu:0x%llx", (1ULL << p->node_gpus) - 1);
+    else if (p->steps && way == GPUS_BY_TASK && !p->bind_gpus)
         dt_strv_add(out, "--gpu-bind=none");
 }
 
@@ -149,7 +167,9 @@ void dt_step_argv(const struct dt_launch_plan *p, size_t role, const char *srun,
     else
         dt_strv_addf(out, "--job-name=%s", r->name);
     dt_strv_addf(out, "--ntasks=%d", r->count);
-    dt_strv_addf(out, "--cpus-per-task=%d", r->cpus);
+    if (!p->together ||
+        r->coordinator) /* it would confine the step to so many CPUs of Slurm's choice */
+        dt_strv_addf(out, "--cpus-per-task=%d", r->cpus);
     dt_strv_add(out, "--distribution=arbitrary");
     if (r->coordinator) {
         dt_strv_add(out, "--overlap");
@@ -158,6 +178,11 @@ void dt_step_argv(const struct dt_launch_plan *p, size_t role, const char *srun,
             dt_strv_add(out, "--exact");
     } else if (p->steps) {
         add_share(r, out);
+    } else if (p->together) {
+        dt_strv_add(out, "--overlap");
+        dt_strv_add(out, "--mem=0");
+        if (p->unbind)
+            dt_strv_add(out, "--cpu-bind=none"); /* to all that the job has here, then */
     } else if (!p->het && p->n_roles > 1) {
         if (!p->overcommit) /* an exact step may not have more tasks than CPUs */
             dt_strv_add(out, "--exact");
@@ -563,6 +588,19 @@ static int run_all(struct run *r, const char *srun, const struct dt_shim *s, con
     return rc < 0 ? -1 : outcome(r);
 }
 
+/* Whether tasks are bound without anybody's asking. Where that is not so, srun answers a word of
+ * binding with a line of its own. */
+static bool slurm_binds(void)
+{
+    slurm_conf_t *conf = NULL;
+    slurm_init(NULL);
+    if (slurm_load_ctl_conf(0, &conf) != SLURM_SUCCESS)
+        return true;
+    bool binds = conf->task_plugin && strstr(conf->task_plugin, "affinity");
+    slurm_free_ctl_conf(conf);
+    return binds;
+}
+
 int dt_steps_run(struct dt_launch_plan *p, const char *srun, const struct dt_shim *s,
                  char *const *program, struct dt_error *e)
 {
@@ -570,6 +608,8 @@ int dt_steps_run(struct dt_launch_plan *p, const char *srun, const struct dt_shi
     char *self = dt_self_exe(e), *tasks = dt_xasprintf("%s/tasks", p->dir), *launch = NULL;
     int rc = -1;
     p->bind = p->bind && !dt_bind_is_given(&s->pass, environ);
+    p->together = p->together && p->bind;
+    p->unbind = p->together && slurm_binds();
     dt_launch_add_coordinator(p);
     r.steps = dt_xcalloc(p->n_roles, sizeof(*r.steps));
     for (size_t i = 0; i < p->n_roles; i++)

@@ -20,6 +20,7 @@ struct dt_books {
     struct dt_book_node *v;
     size_t n;
     size_t threads;     /* CPUs of a core, which no two steps share; at least 1 */
+    size_t node_gpus;   /* each node has so many, given to us or not; 0: not the same on all, or not known */
     bool counts_memory; /* else memory is free for all, and mem_mib is 0 */
 };
 /* `name` is copied; NULL: none. `threads`, of this node, may be 0. */

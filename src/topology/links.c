@@ -53,6 +53,21 @@ hwloc_bitmap_t dt_topology_near_gpu(const struct dt_topology *t, size_t gpu)
     return pus;
 }
 
+hwloc_bitmap_t dt_topology_near_mem(const struct dt_topology *t, hwloc_const_bitmap_t pus)
+{
+    hwloc_bitmap_t near = hwloc_bitmap_alloc();
+    bool all = true;
+    for (size_t i = 0; i < t->ncores; i++)
+        if (hwloc_bitmap_intersects(t->cores[i].pus, pus))
+            hwloc_bitmap_set(near, t->numas[t->cores[i].numa].id);
+    for (size_t i = 0; i < t->nnumas; i++)
+        all &= !t->numas[i].mem_mib || hwloc_bitmap_isset(near, t->numas[i].id);
+    if (!all && !hwloc_bitmap_iszero(near))
+        return near;
+    hwloc_bitmap_free(near);
+    return NULL;
+}
+
 const struct dt_device *dt_topology_nic(const struct dt_topology *t)
 {
     for (size_t i = 0; i < t->nnics; i++)

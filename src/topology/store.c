@@ -79,3 +79,18 @@ char *dt_topology_find(const char *given, const char *cache, const char *node, c
         path = in_folder(cache, key);
     return path;
 }
+
+bool dt_topology_unknown(const struct dt_cluster *c)
+{
+    char *cache = dt_topology_cache();
+    bool unknown = false;
+    for (size_t i = 0; cache && i < c->n && !unknown; i++) {
+        char key[17];
+        dt_topology_key(&c->classes[i], key);
+        char *path = dt_topology_find(NULL, cache, NULL, key);
+        unknown = !path;
+        free(path);
+    }
+    free(cache);
+    return unknown;
+}

@@ -72,6 +72,9 @@ void dt_topology_nearest(const struct dt_topology *t, size_t numa, size_t *order
 /* The PUs of the cores of a GPU's NUMA node; of all cores where it is near none that has any.
  * Caller frees. */
 hwloc_bitmap_t dt_topology_near_gpu(const struct dt_topology *t, size_t gpu);
+/* The NUMA nodes of the cores with these PUs, by the kernel's numbers. NULL where those are all that
+ * have memory. Caller frees. */
+hwloc_bitmap_t dt_topology_near_mem(const struct dt_topology *t, hwloc_const_bitmap_t pus);
 /* The network device that servers should sit next to: the first of a fabric, else the first; NULL:
  * none. */
 const struct dt_device *dt_topology_nic(const struct dt_topology *t);
@@ -155,5 +158,7 @@ void dt_topology_key(const struct dt_node_class *kind, char key[17]);
  * list of nodes as Slurm writes it ("dgx[01-16]"), else KEY.xml; else in `cache` (or NULL) KEY.xml.
  * `key` may be NULL. NULL where there is none. Caller frees. */
 char *dt_topology_find(const char *given, const char *cache, const char *node, const char *key);
+/* Whether the cache could have a file for every kind of nodes, and has not. */
+bool dt_topology_unknown(const struct dt_cluster *c);
 
 #endif

@@ -26,12 +26,15 @@ setup() {
     cat >task.sh <<'END'
 #!/bin/bash
 mask=$(taskset -p $$)
+read -r _ memory _ </proc/self/numa_maps
+echo "$DT_TRIAL $DT_ROLE $DT_ROLE_RANK $memory" >>memory
 echo "$DT_TRIAL $DT_ROLE $DT_ROLE_RANK $SLURMD_NODENAME ${mask##* } ${CUDA_VISIBLE_DEVICES--} ${DT_CPU_LIST--}" >>seen
 until [ "$(grep -c "^$DT_TRIAL " seen)" -ge "$WORLD_SIZE" ]; do sleep 0.05; done
 dt-tune metric loss=1
 END
     chmod +x task.sh
     : >seen
+    : >memory
 }
 
 teardown() {
@@ -61,15 +64,21 @@ END
     printf '</object>\n</object>\n'
 }
 
+# machine [apart]: GPU 0 and the network are next to CPU 1, GPU 1 next to CPU 0; apart: GPU 0 next to CPU 0, GPU 1 and the
+# network next to CPU 1.
 machine() {
+    local near=(0302@0001:20:00.0) far=(0302@0000:10:00.0 0207@0000:11:00.0)
+    if [ "${1-}" = apart ]; then
+        near=(0302@0000:10:00.0) far=(0302@0001:20:00.0 0207@0001:21:00.0)
+    fi
     cat <<END
 <?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE topology SYSTEM "hwloc2.dtd">
 <topology version="2.0">
 <object type="Machine" os_index="0" cpuset="0x3" complete_cpuset="0x3" allowed_cpuset="0x3" nodeset="0x3" complete_nodeset="0x3" allowed_nodeset="0x3" gp_index="1">
 END
-    half 0 0302@0001:20:00.0
-    half 1 0302@0000:10:00.0 0207@0000:11:00.0
+    half 0 "${near[@]}"
+    half 1 "${far[@]}"
     printf '</object>\n</topology>\n'
 }
 
@@ -96,21 +105,30 @@ study() {
     cat seen
 }
 
-# as_planned TRIAL TASKS: its workers have seen what the plan for such tasks says.
+# as_planned TRIAL TASKS: the tasks of these roles have seen, on each of their nodes, what the plan for such tasks says.
 as_planned() {
     dt-tune topo --machine='machines/h[1-4].xml' --plan="$2" --format=json >plan.json
     /usr/bin/python3 - "$1" <<'END'
 import json, sys
-seen = [line.split() for line in open("seen")]
-seen = [t[4:] for t in sorted(seen, key=lambda t: int(t[2])) if t[0] == sys.argv[1] and t[1] == "worker"]
-want = [[t["mask"][2:], ",".join(map(str, t["gpus"])), t["cpus"]] for t in json.load(open("plan.json"))]
-sys.exit(f"{seen} is not as planned, {want}" if seen != want else 0)
+plan = json.load(open("plan.json"))
+want = [[t["role"], t["mask"][2:], ",".join(map(str, t["gpus"])) or "-", t["cpus"]] for t in plan]
+nodes = {}
+for t in sorted((line.split() for line in open("seen")), key=lambda t: (t[1], int(t[2]))):
+    if t[0] == sys.argv[1] and t[1] in [w[0] for w in want]:
+        nodes.setdefault(t[3], []).append([t[1]] + t[4:])
+wrong = {node: seen for node, seen in nodes.items() if seen != want}
+sys.exit(f"not as planned, {want}: {wrong or 'nothing'}" if wrong or not nodes else 0)
 END
 }
 
 # found TRIAL ROLE RANK MASK GPU CPUS: that task has seen this.
 found() {
     [[ $(grep "^$1 $2 $3 " seen) == "$1 $2 $3 h"?" $4 $5 $6" ]]
+}
+
+# memory_at NODE: the policy of a task whose CPUs are at that NUMA node.
+memory_at() {
+    if [ -d "/sys/devices/system/node/node$1" ]; then echo "prefer:$1"; else echo default; fi
 }
 
 @test "het: workers at their GPUs, the first server at the network" {
@@ -124,6 +142,7 @@ found() {
     # the job as submitted is Slurm's alone
     found 1 worker 0 1 0 -
     found 1 worker 1 2 1 -
+    [ "$(grep -E '^2 |^1 worker 0' memory | sort | xargs)" = "1 worker 0 default 2 ps 0 $(memory_at 1) 2 ps 1 $(memory_at 0) 2 worker 0 $(memory_at 1) 2 worker 1 $(memory_at 0)" ]
 }
 
 @test "packed, one role: workers at their GPUs" {
@@ -134,12 +153,29 @@ found() {
     as_planned 2 2xworker:1:1
 }
 
-@test "packed, two roles on a node: nothing that the other step has" {
+@test "packed, two roles: on each node the worker is at its GPU, the server at the network or what is left" {
+    machine apart >'machines/h[1-4].xml'
+    spec packed 2 2
+    sed -i 's/"worker_nodes": {"choices": \[1\]}/"worker_nodes": {"choices": [2]}/' spec.json
+    study 'srun ./task.sh' -n 3 --gpus-per-task=1
+    as_planned 2 ps:1,worker:1:1
+    found 2 ps 0 2 - 1
+    found 2 worker 0 1 0 0
+    found 2 ps 1 2 - 1
+    found 2 worker 1 1 0 0
+    # whose network is where the worker's GPU is
+    : >seen
+    machine >'machines/h[1-4].xml'
     spec packed 1 1
     study 'srun ./task.sh' -n 3 --gpus-per-task=1
+    as_planned 2 ps:1,worker:1:1
+    found 2 ps 0 1 - 0
+    found 2 worker 0 2 0 1
+    # Slurm's steps have what each was given, where the user binds
+    : >seen
+    study 'srun --cpu-bind=cores ./task.sh' -n 3 --gpus-per-task=1
     [ "$(grep '^2 ' seen | cut -d' ' -f5 | sort | xargs)" = "1 2" ]
-    [[ $(grep '^2 worker' seen) =~ \ (1 0 0|2 0 1)$ ]]
-    [[ $(grep '^2 ps' seen) =~ \ (1 - 0|2 - 1)$ ]]
+    grep -q '^2 worker .* 0 -$' seen
 }
 
 @test "steps: workers at their GPUs, in the tuning job's own allocation" {
@@ -148,6 +184,22 @@ found() {
     found 1 worker 0 2 0 1
     found 1 worker 1 1 1 0
     as_planned 1 2xworker:1:1
+}
+
+# Slurm chooses the one CPU of the node with one worker.
+@test "steps, two workers on one node and one on the other: each pair of tasks as planned" {
+    spec steps 0 3
+    sed -i 's/"worker_nodes": {"choices": \[1\]}/"worker_nodes": {"choices": [2]}/' spec.json
+    study 'srun ./task.sh' -N 2 --ntasks-per-node=2 --gpus-per-task=1
+    [ "$(grep -c '^1 worker . h. . 0 .$' seen)" = 2 ]
+    pair=$(cut -d' ' -f4 seen | sort | uniq -d)
+    sed -i "/ $pair /!d" seen
+    as_planned 1 2xworker:1:1
+    # all seen by all: of the step, not of the node
+    : >seen
+    study 'srun ./task.sh' -N 2 --ntasks-per-node=2 --gpus-per-node=2
+    [ "$(grep -c '^1 worker . h. . 0,1 .$' seen)" = 2 ]
+    [ "$(grep -c '^1 worker . h. . 0 .$' seen)" = 1 ]
 }
 
 @test "all GPUs seen by all: CPUs at the GPU of the local rank" {
@@ -198,6 +250,25 @@ found() {
     wait_for 20 idle
     [ "$status" = 1 ]
     [[ $output == *"h1: none of these nodes is up"* ]]
+}
+
+@test "a trial with all GPUs of a node of a new kind keeps what that is made of, and the next study knows it" {
+    export XDG_CACHE_HOME=$PWD/cache HWLOC_XMLFILE=$PWD/machine.xml
+    local until_known='until [ -e cache/dt-tune/topology/*.xml ]; do sleep 0.1; done'
+    machine >machine.xml
+    spec packed 0 1
+    sed -i 's/"placement": {[^}]*}, //' spec.json
+    study 'srun ./task.sh' -n 1 --gpus-per-task=1
+    [ ! -e cache ]
+    : >seen
+    sed -i 's/"workers": {"choices": \[1\]}/"workers": {"choices": [2]}/' spec.json
+    study "srun ./task.sh; $until_known" -n 2 --gpus-per-task=1
+    unset HWLOC_XMLFILE
+    dt-tune topo --node=h2 | grep -q '^    GPU 0: 0000:10:00.0'
+    # nobody is asked again
+    : >seen
+    study 'srun ./task.sh' -n 2 --gpus-per-task=1
+    ! grep -q '"learn"' "dt-tune-$job"/trials/0001/job.sh
 }
 
 @test "sizes that are left to the nodes come from their topology, and stay the study's" {

@@ -176,6 +176,7 @@ static char *step(char *const *env, size_t role, const char *const *pass)
     for (; pass && *pass; pass++)
         dt_strv_add(&s.pass, *pass);
     p->share_cores = false; /* depends on this host */
+    p->unbind = p->together;
     dt_step_argv(p, role, "srun", &s, "/dt-launch", "{}", (char *[]){"prog", "a b", NULL}, &out);
     char *text = dt_strv_join(&out, "|");
     dt_strv_free(&out);
@@ -191,10 +192,24 @@ static void test_step_argv(void **state)
     (void)state;
     char *ps = step(env, 0, NULL);
     assert_string_equal(ps,
+                        "srun|--job-name=ps|--ntasks=1|--distribution=arbitrary|--overlap|--mem=0|"
+                        "--cpu-bind=none|--gpus=0|--kill-on-bad-exit=1|--wait=0|--input=all|"
+                        "/dt-launch|--task|ps|{}|prog|a b");
+    char *worker = step(env, 1, (const char *[]){"--mpi=pmi2", NULL});
+    assert_string_equal(worker, "srun|--job-name=worker|--ntasks=3|--distribution=arbitrary|"
+                                "--overlap|--mem=0|--cpu-bind=none|--kill-on-bad-exit=1|--wait=0|"
+                                "--mpi=pmi2|/dt-launch|--task|worker|{}|prog|a b");
+    free(ps);
+    free(worker);
+    /* Slurm binds: each step must have its own */
+    env[0] = "DT_PLAN={\"layout\":\"packed\",\"dir\":\"/d\",\"bind\":\"none\",\"roles\":[" ROLE(
+        "ps", 1, 1, 0) "," ROLE("worker", 3, 2, 1) "]}";
+    ps = step(env, 0, NULL);
+    assert_string_equal(ps,
                         "srun|--job-name=ps|--ntasks=1|--cpus-per-task=1|"
                         "--distribution=arbitrary|--exact|--mem=0|--gpus=0|--kill-on-bad-exit=1|"
                         "--wait=0|--input=all|/dt-launch|--task|ps|{}|prog|a b");
-    char *worker = step(env, 1, (const char *[]){"--mpi=pmi2", NULL});
+    worker = step(env, 1, (const char *[]){"--mpi=pmi2", NULL});
     assert_string_equal(worker, "srun|--job-name=worker|--ntasks=3|--cpus-per-task=2|"
                                 "--distribution=arbitrary|--exact|--mem=0|--kill-on-bad-exit=1|"
                                 "--wait=0|--mpi=pmi2|/dt-launch|--task|worker|{}|prog|a b");
@@ -295,6 +310,7 @@ static void test_step_gpus(void **state)
     "DT_PLAN={\"layout\":\"" layout "\",\"dir\":\"/d\",\"gpus\":true" more ",\"roles\":[" roles "]}"
 #define OWN ",\"gpu_bind\":\"task\""
 #define OFF ",\"bind\":\"none\""
+#define UNEVEN "\"on\":{\"h1\":1,\"h2\":2}"
     static const struct {
         char *env[5];
         const char *options, *sees; /* of the last role */
@@ -303,14 +319,15 @@ static void test_step_gpus(void **state)
         {{PLAN("packed", "", ROLE("worker", 2, 1, 2)), JOB}, "", "all"},
         {{PLAN("packed", OWN OFF, ROLE("worker", 2, 1, 2)), JOB}, "--gpus-per-task=2", "given"},
         {{PLAN("packed", OFF, ROLE("worker", 2, 1, 2)), JOB}, "", "all"},
-        {{PLAN("packed", OWN, ROLE("ps", 2, 1, 1) "," ROLE("worker", 4, 1, 2)), JOB},
+        {{PLAN("packed", OWN, ROLE("ps", 2, 1, 1) "," ROLE("worker", 3, 1, 2)), JOB}, "", "own"},
+        {{PLAN("packed", "", ROLE("ps", 2, 1, 1) "," ROLE("worker", 4, 1, 2)), JOB},
          "--gres=gpu:4",
-         "own"},
-        {{PLAN("packed", OWN, ROLE("ps", 2, 1, 1) "," ROLE("worker", 3, 1, 2)), JOB},
-         "--gpus-per-task=2",
-         "given"},
+         "all"},
         {{PLAN("packed", "", ROLE("ps", 2, 1, 1) "," ROLE("worker", 3, 1, 2)), JOB},
          "--gpus=6",
+         "given"},
+        {{PLAN("packed", OWN OFF, ROLE("ps", 2, 1, 1) "," ROLE("worker", 4, 1, 2)), JOB},
+         "--gpus-per-task=2",
          "given"},
         {{PLAN("packed", OWN, ROLE("worker", 2, 1, 2) "," ROLE("ps", 2, 1, 0)), JOB},
          "--gpus=0",
@@ -321,12 +338,25 @@ static void test_step_gpus(void **state)
         {{PLAN("steps", "", SHARE("worker", 2, 1, 1, "\"on\":{\"h1\":1,\"h2\":1}")), JOB},
          "--gres=gpu:1",
          "all"},
-        {{PLAN("steps", OWN, SHARE("worker", 3, 1, 1, "\"on\":{\"h1\":1,\"h2\":2}")), JOB},
+        {{PLAN("steps", OWN, SHARE("worker", 3, 1, 1, UNEVEN)), JOB}, "--gpus-per-task=1", "given"},
+        {{PLAN("steps", OWN ",\"node_gpus\":4", SHARE("worker", 3, 1, 1, UNEVEN)), JOB},
+         "--gpus-per-task=1|--gpu-bind=mask_gpu:0xf",
+         "own"},
+        {{PLAN("steps", ",\"node_gpus\":8", SHARE("worker", 3, 1, 1, UNEVEN)), JOB},
+         "--gpus-per-task=1|--gpu-bind=mask_gpu:0xff",
+         "all"},
+        {{PLAN("steps", OFF ",\"node_gpus\":8", SHARE("worker", 3, 1, 1, UNEVEN)), JOB},
+         "--gpus-per-task=1|--gpu-bind=mask_gpu:0xff",
+         "all"},
+        {{PLAN("steps", OFF, SHARE("worker", 3, 1, 1, UNEVEN)), JOB},
+         "--gpus-per-task=1|--gpu-bind=none",
+         "given"},
+        {{PLAN("steps", OWN OFF ",\"node_gpus\":8", SHARE("worker", 3, 1, 1, UNEVEN)), JOB},
          "--gpus-per-task=1",
          "given"},
         {{PLAN("steps", OFF, SHARE("worker", 2, 1, 1, "\"on\":{\"h2\":2}")), JOB},
-         "--gpus-per-task=1|--gpu-bind=none",
-         "given"},
+         "--gres=gpu:2",
+         "all"},
         {{PLAN("steps", "", SHARE("ps", 1, 1, 0, "\"on\":{\"h2\":1}")), JOB}, "--gpus=0", "given"},
     };
     (void)state;
@@ -363,60 +393,74 @@ static void test_bind_is_given(void **state)
 }
 
 /* What the step may have: the masks of all its tasks, or what a cgroup leaves; nothing where that
- * is every CPU. */
+ * is every CPU, but for a step that is the whole job's, which has them all. */
 static void test_bind_allowed(void **state)
 {
+#define MASKS "SLURM_CPU_BIND_TYPE=mask_cpu:"
+#define LIST "SLURM_CPU_BIND_LIST="
     static const struct {
         char *type, *list;
-        const char *affinity, *want;
+        const char *affinity, *cpus, *want;
+        bool whole;
     } cases[] = {
-        {"SLURM_CPU_BIND_TYPE=mask_cpu:", "SLURM_CPU_BIND_LIST=0x3,0x30", "0-1", "0-1,4-5"},
-        {"SLURM_CPU_BIND_TYPE=mask_cpu:", "SLURM_CPU_BIND_LIST=0xff", "0-7", "0-7"},
-        {"SLURM_CPU_BIND_TYPE=mask_cpu:", "SLURM_CPU_BIND_LIST=0x10000000000000000", "64", "64"},
-        {"SLURM_CPU_BIND_TYPE=rank", "A=", "0", "none"},
-        {"SLURM_CPU_BIND_TYPE=none", "SLURM_CPU_BIND_LIST=", "0-3", "0-3"},
-        {"A=", "B=", "2-5", "2-5"},
-        {"A=", "B=", "0-7", "none"},
+        {MASKS, LIST "0x3,0x30", "0-1", "2", "0-1,4-5", false},
+        {MASKS, LIST "0xff", "0-7", "8", "0-7", false},
+        {MASKS, LIST "0x10000000000000000", "64", "1", "64", false},
+        {MASKS, LIST "0xf", "0-3", "4", "0-3", true},
+        {"SLURM_CPU_BIND_TYPE=rank", "A=", "0", "1", "none", false},
+        {"SLURM_CPU_BIND_TYPE=none", LIST "", "0-3", "4", "0-3", false},
+        {"A=", "B=", "2-5", "4", "2-5", false},
+        {"A=", "B=", "0-7", "8", "none", false},
+        {"SLURM_CPU_BIND_TYPE=none", LIST "", "0-7", "8", "0-7", true},
+        {"SLURM_CPU_BIND_TYPE=none", LIST "", "0-7", "7", "none", true},
+        {"SLURM_CPU_BIND_TYPE=none", LIST "", "0-3", "7", "0-3", true},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        char *env[] = {cases[i].type, cases[i].list, NULL};
+        char *cpus = dt_xasprintf("SLURM_CPUS_ON_NODE=%s", cases[i].cpus);
+        char *env[] = {cases[i].type, cases[i].list, cpus, NULL};
         hwloc_bitmap_t affinity = hwloc_bitmap_alloc();
         hwloc_bitmap_list_sscanf(affinity, cases[i].affinity);
-        hwloc_bitmap_t allowed = dt_bind_allowed(env, affinity, 8);
+        hwloc_bitmap_t allowed = dt_bind_allowed(env, affinity, 8, cases[i].whole);
         char *text = allowed ? dt_pus_list(allowed) : dt_xstrdup("none");
         assert_string_equal(text, cases[i].want);
         free(text);
+        free(cpus);
         hwloc_bitmap_free(allowed);
         hwloc_bitmap_free(affinity);
     }
 }
 
-/* "CPUs/positions of GPUs" of every task of the step on a node of two pairs of GPUs, 0-1 and 2-3,
+/* "CPUs/positions of GPUs" of every task of the roles on a node of two pairs of GPUs, 0-1 and 2-3,
  * next to the CPUs below and from 80; or the error. */
-static char *binding(struct dt_bind_step s, const char *allowed)
+static char *binding(const struct dt_bind_role roles[2], const char *visible, const char *gpus,
+                     const char *allowed)
 {
     const char *src = getenv("srcdir");
     char *path = dt_xasprintf("%s/tests/data/hwloc/power8gpudistances.xml", src ? src : ".");
     struct dt_topology *t = dt_topology_read(path, NULL);
     struct dt_strv words = DT_STRV_INIT;
     struct dt_error e = DT_ERROR_INIT;
+    struct dt_bind_role both[2] = {roles[0], roles[1]};
+    struct dt_bind_step s = {.roles = both, .nroles = roles[1].name ? 2 : 1, .gpus = gpus};
     if (allowed) {
         s.allowed = hwloc_bitmap_alloc();
         hwloc_bitmap_list_sscanf(s.allowed, allowed);
     }
-    for (s.local = 0; s.local < s.tasks; s.local++) {
-        struct dt_binding b;
-        struct dt_buf text = DT_BUF_INIT;
-        int rc = dt_bind_plan(t, &s, &b, &e);
-        char *pus = b.pus ? dt_pus_list(b.pus) : dt_xstrdup(rc < 0 ? "?" : "");
-        dt_buf_addf(&text, "%s/", pus);
-        for (size_t i = 0; i < b.gpus; i++)
-            dt_buf_addf(&text, "%s%zu", i ? "," : "", b.gpu[i]);
-        dt_strv_take(&words, dt_buf_take(&text));
-        free(pus);
-        dt_binding_free(&b);
-    }
+    for (; s.role < s.nroles; s.role++)
+        for (s.local = 0; s.local < roles[s.role].tasks; s.local++) {
+            struct dt_binding b;
+            struct dt_buf text = DT_BUF_INIT;
+            s.visible = roles[s.role].gpus ? visible : NULL; /* as Slurm has it */
+            int rc = dt_bind_plan(t, &s, &b, &e);
+            char *pus = b.pus ? dt_pus_list(b.pus) : dt_xstrdup(rc < 0 ? "?" : "");
+            dt_buf_addf(&text, "%s/", pus);
+            for (size_t i = 0; i < b.gpus; i++)
+                dt_buf_addf(&text, "%s%zu", i ? "," : "", b.gpu[i]);
+            dt_strv_take(&words, dt_buf_take(&text));
+            free(pus);
+            dt_binding_free(&b);
+        }
     if (e.text)
         dt_strv_add(&words, e.text);
     char *text = dt_strv_join(&words, " ");
@@ -431,104 +475,108 @@ static char *binding(struct dt_bind_step s, const char *allowed)
 static void test_bind_plan(void **state)
 {
     static const struct {
-        struct dt_bind_step step;
-        const char *allowed, *want;
+        struct dt_bind_role roles[2];
+        const char *visible, *gpus, *allowed, *want;
     } cases[] = {
-        {{.role = "worker",
-          .cpus = 4,
-          .gpus = 1,
-          .own_gpus = true,
-          .tasks = 2,
-          .visible = "0,3",
-          .step_gpus = "0,3"},
+        {{{.name = "worker", .cpus = 4, .gpus = 1, .own_gpus = true, .tasks = 2}},
+         "0,3",
+         "0,3",
          "0-1,8-9,80-81,88-89",
          "0-1,8-9/0 80-81,88-89/1"},
         /* a device cgroup: tasks count from 0, and have the node's GPUs 2 and 1 */
-        {{.role = "worker",
-          .cpus = 2,
-          .gpus = 1,
-          .own_gpus = true,
-          .tasks = 2,
-          .visible = "0,1",
-          .step_gpus = "1,2"},
+        {{{.name = "worker", .cpus = 2, .gpus = 1, .own_gpus = true, .tasks = 2}},
+         "0,1",
+         "1,2",
          "0-1,80-81",
          "0-1/0 80-81/1"},
         /* pairs that belong together */
-        {{.role = "worker",
-          .cpus = 2,
-          .gpus = 2,
-          .own_gpus = true,
-          .tasks = 2,
-          .visible = "0,2,1,3",
-          .step_gpus = "0,2,1,3"},
+        {{{.name = "worker", .cpus = 2, .gpus = 2, .own_gpus = true, .tasks = 2}},
+         "0,2,1,3",
+         "0,2,1,3",
          "0-1,80-81",
          "0-1/0,2 80-81/1,3"},
         /* not confined: no CPUs, but GPUs */
-        {{.role = "worker",
-          .cpus = 2,
-          .gpus = 2,
-          .own_gpus = true,
-          .tasks = 1,
-          .visible = "1,2,3",
-          .step_gpus = "1,2,3"},
+        {{{.name = "worker", .cpus = 2, .gpus = 2, .own_gpus = true, .tasks = 1}},
+         "1,2,3",
+         "1,2,3",
          NULL,
          "/1,2"},
         /* all of them see all, and each uses those of its local rank */
-        {{.role = "worker", .cpus = 2, .gpus = 1, .tasks = 2, .visible = "2,0", .step_gpus = "2,0"},
+        {{{.name = "worker", .cpus = 2, .gpus = 1, .tasks = 2}},
+         "2,0",
+         "2,0",
          "0-1,80-81",
          "80-81/ 0-1/"},
         /* more tasks than GPUs, which they share */
-        {{.role = "worker", .cpus = 2, .gpus = 1, .tasks = 3, .visible = "2", .step_gpus = "2"},
+        {{{.name = "worker", .cpus = 2, .gpus = 1, .tasks = 3}},
+         "2",
+         "2",
          "0-1,80-81,88-89",
          "80-81/ 88-89/ 0-1/"},
         /* names that are no numbers: in order, and CPUs anywhere */
-        {{.role = "worker",
-          .cpus = 2,
-          .gpus = 1,
-          .own_gpus = true,
-          .tasks = 2,
-          .visible = "MIG-a,MIG-b"},
+        {{{.name = "worker", .cpus = 2, .gpus = 1, .own_gpus = true, .tasks = 2}},
+         "MIG-a,MIG-b",
+         NULL,
          "0-1,80-81",
          "0-1/0 80-81/1"},
-        {{.role = "worker",
-          .cpus = 2,
-          .gpus = 1,
-          .own_gpus = true,
-          .tasks = 2,
-          .visible = "8,9",
-          .step_gpus = "8,9"},
+        {{{.name = "worker", .cpus = 2, .gpus = 1, .own_gpus = true, .tasks = 2}},
+         "8,9",
+         "8,9",
          "0-1,80-81",
          "0-1/0 80-81/1"},
         /* fewer than Slurm should have given: as they are */
-        {{.role = "worker",
-          .cpus = 2,
-          .gpus = 2,
-          .own_gpus = true,
-          .tasks = 2,
-          .visible = "0,1,2",
-          .step_gpus = "0,1,2"},
+        {{{.name = "worker", .cpus = 2, .gpus = 2, .own_gpus = true, .tasks = 2}},
+         "0,1,2",
+         "0,1,2",
          "0-1,80-81",
          "0-1/ 80-81/"},
         /* no device files: Slurm does not say which */
-        {{.role = "worker", .cpus = 2, .gpus = 1, .own_gpus = true, .tasks = 2},
+        {{{.name = "worker", .cpus = 2, .gpus = 1, .own_gpus = true, .tasks = 2}},
+         NULL,
+         NULL,
          "0-1,80-81",
          "0-1/ 80-81/"},
-        {{.role = "ps", .server = true, .cpus = 1, .tasks = 2}, "0-1,80-81", "0-1/ 80-81/"},
+        {{{.name = "ps", .server = true, .cpus = 1, .tasks = 2}},
+         NULL,
+         NULL,
+         "0-1,80-81",
+         "0-1/ 80-81/"},
         /* two threads of a core for two tasks */
-        {{.role = "worker", .cpus = 1, .tasks = 2}, "80-81", "80/ 81/"},
-        {{.role = "worker",
-          .cpus = 4,
-          .gpus = 1,
-          .own_gpus = true,
-          .tasks = 1,
-          .visible = "1,0",
-          .step_gpus = "1,0"},
+        {{{.name = "worker", .cpus = 1, .tasks = 2}}, NULL, NULL, "80-81", "80/ 81/"},
+        {{{.name = "worker", .cpus = 4, .gpus = 1, .own_gpus = true, .tasks = 1}},
+         "1,0",
+         "1,0",
          "0-1",
          "?/1 worker, task 1 of 1 on the node, needs 4 CPUs, and 2 are free of 2"},
+        /* roles that meet: the server has what the workers leave, and no GPU */
+        {{{.name = "ps", .server = true, .cpus = 2, .tasks = 1},
+          {.name = "worker", .cpus = 2, .gpus = 1, .own_gpus = true, .tasks = 2}},
+         "0,3",
+         "0,3",
+         "0-1,80-81,88-89",
+         "88-89/ 0-1/0 80-81/1"},
+        {{{.name = "ps", .cpus = 2, .gpus = 1, .own_gpus = true, .tasks = 1},
+          {.name = "worker", .cpus = 2, .gpus = 1, .own_gpus = true, .tasks = 2}},
+         "0,1,2",
+         "0,1,2",
+         "0-1,8-9,80-81",
+         "80-81/2 0-1/0 8-9/1"},
+        {{{.name = "ps", .cpus = 1, .gpus = 1, .own_gpus = true, .tasks = 2},
+          {.name = "worker", .cpus = 1, .gpus = 2, .own_gpus = true, .tasks = 1}},
+         "MIG-a,MIG-b,MIG-c,MIG-d",
+         NULL,
+         "0,8,80",
+         "0/0 8/1 80/2,3"},
+        /* not on this node */
+        {{{.name = "ps", .server = true, .cpus = 1}, {.name = "worker", .cpus = 2, .tasks = 2}},
+         NULL,
+         NULL,
+         "0-1,80-81",
+         "0-1/ 80-81/"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        char *text = binding(cases[i].step, cases[i].allowed);
+        char *text = binding(cases[i].roles, cases[i].visible, cases[i].gpus, cases[i].allowed);
         assert_string_equal(text, cases[i].want);
         free(text);
     }

@@ -172,6 +172,42 @@ static void test_numas(void **state)
     dt_topology_free(t);
 }
 
+/* NUMA nodes of CPUs; "": of none in particular. */
+static void test_near_mem(void **state)
+{
+    static const struct {
+        const char *machine, *pus, *want;
+    } cases[] = {
+        {"32em64t-2n8c2t-pci-normalio", "0,16", "0"},
+        {"32em64t-2n8c2t-pci-normalio", "9-10,25", "1"},
+        {"32em64t-2n8c2t-pci-normalio", "0,8", ""},
+        {"192em64t-24n8c2t", "48,240", "6"},
+        {"192em64t-24n8c2t", "0-15,192-207", "0-1"},
+        {"192em64t-24n8c2t", "0-191", ""},
+        /* the kernel's numbers, not those in the order of the machine */
+        {"memorysidecaches", "2,6", "2"},
+        {"memorysidecaches", "1,3", "1,3"},
+        {"power8gpudistances", "80-81,88", "1"},
+        {"devel09-pci", "0,2", "0"},
+        {"devel09-pci", "0-1", ""},
+        {"devel09-pci", "", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dt_topology *t = read_machine(cases[i].machine);
+        hwloc_bitmap_t pus = hwloc_bitmap_alloc();
+        hwloc_bitmap_list_sscanf(pus, cases[i].pus);
+        hwloc_bitmap_t mem = dt_topology_near_mem(t, pus);
+        char *text = mem ? dt_pus_list(mem) : dt_xstrdup("");
+        print_message("# %s: %s\n", cases[i].machine, cases[i].pus);
+        assert_string_equal(text, cases[i].want);
+        free(text);
+        hwloc_bitmap_free(mem);
+        hwloc_bitmap_free(pus);
+        dt_topology_free(t);
+    }
+}
+
 /* ---- GPUs ---- */
 
 static char *near(const struct dt_topology *t, size_t gpu)
@@ -675,12 +711,19 @@ int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_machines), cmocka_unit_test(test_budgets),
-        cmocka_unit_test(test_numas),    cmocka_unit_test(test_gpus_of_pci_classes),
-        cmocka_unit_test(test_nvlink),   cmocka_unit_test(test_plans),
-        cmocka_unit_test(test_text),     cmocka_unit_test(test_seats_text),
-        cmocka_unit_test(test_files),    cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_here),     cmocka_unit_test(test_any_plan),
+        cmocka_unit_test(test_machines),
+        cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_numas),
+        cmocka_unit_test(test_near_mem),
+        cmocka_unit_test(test_gpus_of_pci_classes),
+        cmocka_unit_test(test_nvlink),
+        cmocka_unit_test(test_plans),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_seats_text),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_here),
+        cmocka_unit_test(test_any_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
