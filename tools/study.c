@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -251,6 +252,23 @@ static int write_in(const char *dir, const char *name, const char *text, unsigne
     int rc = dt_write_file(path, text, strlen(text), mode, e);
     free(path);
     return rc;
+}
+
+/* The study's folder. All that is done is written there first, and trials are submitted from there: who else could write
+ * in it could run programs as this user. Its name can be guessed, so that somebody may have put one there before. */
+static int make_folder(const char *dir, bool resumed, struct dt_error *e)
+{
+    struct stat st;
+    if (dt_mkdir_private(dir, e) < 0)
+        return -1;
+    if ((resumed ? stat(dir, &st) : lstat(dir, &st)) < 0)
+        return dt_fail(e, "%s: %s", dir, strerror(errno));
+    if (S_ISLNK(st.st_mode))
+        return dt_fail(e, "%s: is a link that dt-tune has not made: remove it and submit anew", dir);
+    if (st.st_uid != geteuid())
+        return dt_fail(e, "%s: belongs to another user (uid %u): only its owner can go on with a study", dir,
+                       (unsigned)st.st_uid);
+    return 0;
 }
 
 /* Which job looks after the study now (0: a process without a job): its trials look here. */
@@ -548,7 +566,7 @@ int run_study(struct dt_setup *s, const char *study_name, const char *dir, uint3
     struct json_object *limits = json_object_get(dt_json_get(s->spec->json, "search"));
     struct opening o = {.setup = &s, .name = &name, .dir = dir, .fresh = true};
     bool resumed = s->resume != NULL;
-    int rc = catch_signals(&e) == 0 ? dt_mkdirs(dir, &e) : -1;
+    int rc = catch_signals(&e) == 0 ? make_folder(dir, resumed, &e) : -1;
     struct dt_serve *serve = NULL;
     if (rc == 0 && answers >= 0)
         rc = (serve = dt_serve_new(STDIN_FILENO, answers, wake_pipe[1], &e)) ? 0 : -1;

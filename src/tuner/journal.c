@@ -116,11 +116,25 @@ int dt_journal_read(const char *path,
     return sound < 0 ? -1 : 0;
 }
 
-/* Nothing is thrown away, not even what cannot be read. */
+/* Nothing is thrown away, not even what cannot be read, nor what was set aside before: it is added
+ * to that. */
 static int set_aside(const char *path, const char *text, size_t len, struct dt_error *e)
 {
     char *aside = dt_xasprintf("%s.damaged", path);
-    int rc = dt_write_file(aside, text, len, 0666, e);
+    struct dt_buf all = DT_BUF_INIT;
+    size_t before = 0;
+    bool more = access(aside, F_OK) == 0;
+    char *kept = more ? dt_read_file(aside, JOURNAL_MAX, &before, e) : NULL;
+    int rc = more && !kept ? -1 : 0;
+    if (kept)
+        dt_buf_addn(&all, kept, before);
+    if (before && kept[before - 1] != '\n')
+        dt_buf_add(&all, "\n");
+    dt_buf_addn(&all, text, len);
+    if (rc == 0)
+        rc = dt_write_file(aside, all.s, all.len, 0666, e);
+    dt_buf_free(&all);
+    free(kept);
     free(aside);
     return rc;
 }
