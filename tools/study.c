@@ -30,7 +30,7 @@ static void on_signal(int sig)
     errno = saved;
 }
 
-static void on_lost_reader(int sig)
+static void on_failed_write(int sig)
 {
     (void)sig;
 }
@@ -43,10 +43,12 @@ static int catch_signals(struct dt_error *e)
         return dt_fail(e, "pipe: %s", strerror(errno));
     for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
         sigaction(signals[i], &sa, NULL);
-    /* whoever read our words may be gone, and the study is not over for that; a handler, unlike
-     * ignoring, is not inherited by what we start */
-    sa.sa_handler = on_lost_reader;
+    /* whoever read our words may be gone, and the study is not over for that; a file may get as long
+     * as `ulimit -f` lets it, and that is an error to be told; a handler, unlike ignoring, is not
+     * inherited by what we start */
+    sa.sa_handler = on_failed_write;
     sigaction(SIGPIPE, &sa, NULL);
+    sigaction(SIGXFSZ, &sa, NULL);
     return 0;
 }
 

@@ -14,8 +14,8 @@ struct dt_pace {
 };
 /* Takes the next turn: when it is, now or later (monotonic). First come, first served. */
 double dt_pace_turn(struct dt_pace *p, double now);
-/* Of questions what the runs of a study use: 12 a minute, whatever their number. */
-#define DT_PACE_ASKS {5.0, 1, 0}
+/* Of questions what the runs of a study use: 6 a minute, whatever their number. */
+#define DT_PACE_ASKS {10.0, 1, 0}
 
 /* ---- slurm_jobs.c: the jobs of this user ---- */
 

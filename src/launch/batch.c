@@ -32,6 +32,7 @@ struct batch {
     bool orphan;       /* it ends since the tuning job is gone */
     struct dt_strv env;
     double start, end;
+    double begun; /* monotonic: when start was, as what lies between must not depend on a clock that is set */
     pid_t child;
     struct dt_watcher watcher;
     struct json_object *notes; /* what it has to say of the metrics; NULL */
@@ -425,7 +426,7 @@ static int run_script(struct batch *b, char **args, struct dt_error *e)
         rc = 126;
     } else {
         int status = wait_for_script(b);
-        b->end = dt_now();
+        b->end = b->start + dt_monotonic() - b->begun;
         sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         rc = b->orphan ? 1 : sig ? 128 + sig : WEXITSTATUS(status);
         hear_late(b, sig);
@@ -452,7 +453,7 @@ static int prepare(struct batch *b, const char *carrier, struct dt_error *e)
 int dt_batch_main(int argc, char **argv)
 {
     struct dt_error e = DT_ERROR_INIT;
-    struct batch b = {.start = dt_now()};
+    struct batch b = {.start = dt_now(), .begun = dt_monotonic()};
     sigset_t set = our_signals();
     int rc = 1;
     if (argc < 1) {

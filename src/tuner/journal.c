@@ -191,8 +191,22 @@ const char *dt_journal_note(const struct dt_journal *j)
     return j->note;
 }
 
+/* Records would go on into the folder where it is now, and all else be written where it was. */
+static bool was_moved(const struct dt_journal *j, struct dt_error *e)
+{
+    if (access(j->path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
+        return false;
+    dt_fail(e,
+            "%s: is not there any more: its folder was moved or removed meanwhile; go on with the study by "
+            "--dt-resume and where the folder is now",
+            j->path);
+    return true;
+}
+
 int dt_journal_append(struct dt_journal *j, struct json_object *record, struct dt_error *e)
 {
+    if (was_moved(j, e))
+        return -1;
     char *text = dt_json_text(record), *line = with_check(text);
     size_t len = strlen(line), done = 0;
     off_t before = lseek(j->fd, 0, SEEK_END);

@@ -203,6 +203,28 @@ static void a_second_writer_is_refused(void **state)
     dt_strv_free(&records);
 }
 
+static void one_that_was_moved_gets_no_record(void **state)
+{
+    struct dt_strv records = DT_STRV_INIT;
+    struct dt_error e = DT_ERROR_INIT;
+    struct json_object *record = json_object_new_object();
+    char *moved = dt_xasprintf("%s.moved", path);
+    (void)state;
+    put_file("{\"n\":1}\n", 8);
+    struct dt_journal *j = open_journal(&records, &e);
+    assert_non_null(j);
+    assert_int_equal(rename(path, moved), 0);
+    assert_int_equal(dt_journal_append(j, record, &e), -1);
+    assert_non_null(strstr(e.text, "is not there any more"));
+    assert_int_equal(rename(moved, path), 0);
+    expect_file("{\"n\":1}\n");
+    dt_journal_close(j);
+    json_object_put(record);
+    dt_error_clear(&e);
+    dt_strv_free(&records);
+    free(moved);
+}
+
 static void a_record_that_does_not_fit_leaves_no_half(void **state)
 {
     struct dt_strv records = DT_STRV_INIT;
@@ -264,6 +286,7 @@ int main(void)
                                         make_path, remove_path),
         cmocka_unit_test_setup_teardown(damage_at_the_end_is_set_aside, make_path, remove_path),
         cmocka_unit_test_setup_teardown(a_second_writer_is_refused, make_path, remove_path),
+        cmocka_unit_test_setup_teardown(one_that_was_moved_gets_no_record, make_path, remove_path),
         cmocka_unit_test_setup_teardown(a_record_that_does_not_fit_leaves_no_half, make_path,
                                         remove_path),
         cmocka_unit_test(a_journal_that_cannot_be_opened_is_named),
