@@ -54,7 +54,7 @@ libdt_a_SOURCES += \
 	src/tuner/run.c src/tuner/setup.h src/tuner/setup.c
 
 libdt_a_SOURCES += \
-	src/backend/backend.h src/backend/slurm_private.h src/backend/slurm.c src/backend/slurm_jobs.c \
+	src/backend/backend.h src/backend/slurm_private.h src/backend/slurm.c src/backend/slurm_jobs.c src/backend/pace.c \
 	src/backend/slurm_system.c src/backend/slurm_node.c src/backend/slurm_limits.c src/backend/slurm_cluster.c \
 	src/backend/slurm_submit.c src/backend/slurm_one_job.c src/backend/slurm_site.c src/backend/slurm_steps.c \
 	src/backend/records.c src/backend/trial.c src/backend/steps.c src/backend/steps_env.c src/backend/allocation.c \

@@ -43,6 +43,7 @@ int main(int argc, char **argv)
         {"--hydra", dt_hydra_main},
         {"--probe", dt_ports_probe_main},
         {"--tuner-gone", dt_tuner_gone_main},
+        {"--tell-tuner", dt_tell_tuner_main},
     };
     const char *slash = strrchr(argv[0], '/');
     bool as_srun = strcmp(slash ? slash + 1 : argv[0], "srun") == 0;

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -29,7 +30,7 @@ static void on_signal(int sig)
     errno = saved;
 }
 
-static void on_lost_reader(int sig)
+static void on_failed_write(int sig)
 {
     (void)sig;
 }
@@ -42,10 +43,12 @@ static int catch_signals(struct dt_error *e)
         return dt_fail(e, "pipe: %s", strerror(errno));
     for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
         sigaction(signals[i], &sa, NULL);
-    /* whoever read our words may be gone, and the study is not over for that; a handler, unlike
-     * ignoring, is not inherited by what we start */
-    sa.sa_handler = on_lost_reader;
+    /* whoever read our words may be gone, and the study is not over for that; a file may get as long
+     * as `ulimit -f` lets it, and that is an error to be told; a handler, unlike ignoring, is not
+     * inherited by what we start */
+    sa.sa_handler = on_failed_write;
     sigaction(SIGPIPE, &sa, NULL);
+    sigaction(SIGXFSZ, &sa, NULL);
     return 0;
 }
 
@@ -251,6 +254,23 @@ static int write_in(const char *dir, const char *name, const char *text, unsigne
     int rc = dt_write_file(path, text, strlen(text), mode, e);
     free(path);
     return rc;
+}
+
+/* The study's folder. All that is done is written there first, and trials are submitted from there: who else could write
+ * in it could run programs as this user. Its name can be guessed, so that somebody may have put one there before. */
+static int make_folder(const char *dir, bool resumed, struct dt_error *e)
+{
+    struct stat st;
+    if (dt_mkdir_private(dir, e) < 0)
+        return -1;
+    if ((resumed ? stat(dir, &st) : lstat(dir, &st)) < 0)
+        return dt_fail(e, "%s: %s", dir, strerror(errno));
+    if (S_ISLNK(st.st_mode))
+        return dt_fail(e, "%s: is a link that dt-tune has not made: remove it and submit anew", dir);
+    if (st.st_uid != geteuid())
+        return dt_fail(e, "%s: belongs to another user (uid %u): only its owner can go on with a study", dir,
+                       (unsigned)st.st_uid);
+    return 0;
 }
 
 /* Which job looks after the study now (0: a process without a job): its trials look here. */
@@ -549,7 +569,7 @@ int run_study(struct dt_setup *s, const char *study_name, const char *dir, uint3
     struct json_object *limits = json_object_get(dt_json_get(s->spec->json, "search"));
     struct opening o = {.setup = &s, .name = &name, .dir = dir, .fresh = true};
     bool resumed = s->resume != NULL;
-    int rc = catch_signals(&e) == 0 ? dt_mkdirs(dir, &e) : -1;
+    int rc = catch_signals(&e) == 0 ? make_folder(dir, resumed, &e) : -1;
     struct dt_serve *serve = NULL;
     if (rc == 0 && answers >= 0)
         rc = (serve = dt_serve_new(STDIN_FILENO, answers, wake_pipe[1], &e)) ? 0 : -1;

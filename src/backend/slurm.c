@@ -16,6 +16,10 @@
 #define TICK_LEAST 0.02
 #define POLL_MIN 1.0 /* how often Slurm is asked */
 #define POLL_MAX 30.0
+/* However many trials tell something, Slurm is asked for jobs 20 times a minute on the average, ten
+ * times at once where it has been quiet. */
+#define POLL_EVERY 3.0
+#define POLL_BURST 10
 #define GRACE                                                                                      \
     5.0 /* how long a record may lag behind Slurm's state, or the state behind the record */
 #define AGAIN                                                                                      \
@@ -50,12 +54,64 @@ struct slurm {
     struct watch *watches;
     size_t n;
     double tick, poll_pause, next_poll;
+    struct dt_pace pace;  /* of listings */
+    double turn;          /* when the poll that is due may be; 0: none is */
+    struct dt_slurm_jobs jobs; /* the last listing, */
+    double listed;        /* and when that was; 0: something has happened since */
+    struct dt_pace asks;  /* of questions what trials use */
 };
 
 static double now(void *b)
 {
     (void)b;
     return dt_now();
+}
+
+/* ---- what Slurm knows ---- */
+
+static int list_jobs(struct slurm *b, struct dt_error *e)
+{
+    struct dt_slurm_jobs jobs;
+    if (dt_slurm_jobs_load(&jobs, e) < 0)
+        return -1;
+    dt_slurm_jobs_free(&b->jobs);
+    b->jobs = jobs;
+    b->listed = dt_monotonic();
+    return 0;
+}
+
+/* What was listed lately will do, so that many trials that look at once ask once. */
+static int listed_jobs(struct slurm *b, struct dt_error *e)
+{
+    if (b->listed > 0 && dt_monotonic() - b->listed < POLL_EVERY)
+        return 0;
+    dt_pace_turn(&b->pace, dt_monotonic()); /* polls make room for it */
+    return list_jobs(b, e);
+}
+
+static void poll_soon(struct slurm *b, double pause)
+{
+    b->next_poll = fmin(b->next_poll, dt_monotonic() + pause);
+}
+
+/* When Slurm may be asked next. */
+static double poll_due(const struct slurm *b)
+{
+    return fmax(b->next_poll, b->turn);
+}
+
+/* Whether the poll that is due may be now. */
+static bool poll_now(struct slurm *b)
+{
+    double now = dt_monotonic();
+    if (now < b->next_poll)
+        return false;
+    if (b->turn == 0)
+        b->turn = dt_pace_turn(&b->pace, now);
+    if (now < b->turn)
+        return false;
+    b->turn = 0;
+    return true;
 }
 
 /* ---- submission ---- */
@@ -75,21 +131,19 @@ static char *write_script(const struct slurm *b, const struct dt_study *s, const
 static int find(void *arg, const struct dt_trial *t, uint32_t *id, struct dt_error *e)
 {
     struct slurm *b = arg;
-    struct dt_slurm_jobs jobs;
-    if (dt_slurm_jobs_load(&jobs, e) < 0)
+    if (listed_jobs(b, e) < 0)
         return -1;
     char *name = dt_trial_job_name(b->c.job, b->c.study, t->id, t->run);
     char *dir = dt_trial_dir(&b->c, t), *path = dt_xasprintf("%s/job.sh", dir);
     *id = 0;
-    for (size_t i = 0; i < jobs.n && !*id; i++)
-        if (strcmp(jobs.v[i].name, name) == 0)
-            *id = jobs.v[i].id;
+    for (size_t i = 0; i < b->jobs.n && !*id; i++)
+        if (strcmp(b->jobs.v[i].name, name) == 0)
+            *id = b->jobs.v[i].id;
     if (!*id && dt_trial_written_run(path) == t->run)
         *id = dt_records_job(dir);
     free(path);
     free(dir);
     free(name);
-    dt_slurm_jobs_free(&jobs);
     return *id != 0;
 }
 
@@ -125,16 +179,14 @@ static void defer(struct dt_event *ev, double pause, const char *why)
  * folder. */
 static bool last_run_remains(struct slurm *b, const struct dt_trial *t)
 {
-    struct dt_slurm_jobs jobs;
     bool remains = false;
-    if (t->run < 2 || dt_slurm_jobs_load(&jobs, NULL) < 0)
+    if (t->run < 2 || listed_jobs(b, NULL) < 0)
         return t->run >= 2;
     char *name = dt_trial_job_name(b->c.job, b->c.study, t->id, t->run - 1);
-    for (size_t i = 0; i < jobs.n; i++)
-        if (strcmp(jobs.v[i].name, name) == 0)
-            remains |= !jobs.v[i].over || jobs.v[i].completing;
+    for (size_t i = 0; i < b->jobs.n; i++)
+        if (strcmp(b->jobs.v[i].name, name) == 0)
+            remains |= !b->jobs.v[i].over || b->jobs.v[i].completing;
     free(name);
-    dt_slurm_jobs_free(&jobs);
     return remains;
 }
 
@@ -172,7 +224,7 @@ static int submit(void *arg, const struct dt_study *s, const struct dt_trial *t,
         watch_new(b, t);
         b->tick = TICK_MIN;
         b->poll_pause = POLL_MIN;
-        b->next_poll = dt_monotonic() + POLL_MIN;
+        poll_soon(b, POLL_MIN);
     } else if (rc == 1) {
         defer(ev, DEFER, NULL);
     } else if (rc == 2) {
@@ -190,7 +242,7 @@ static int cancel(void *arg, const struct dt_trial *t, struct dt_error *e)
     struct slurm *b = arg;
     (void)e;
     b->tick = TICK_MIN;
-    b->next_poll = dt_monotonic() + 0.2;
+    poll_soon(b, 0.2);
     if (t->job && dt_slurm_cancel(t->job, NULL) < 0)
         watch_of(b, t)->cancel_due = dt_monotonic() + AGAIN;
     return 0;
@@ -272,7 +324,7 @@ static void look_for_surplus(struct slurm *b, const struct dt_trial *t, struct w
         return;
     w->shedding = false;
     w->shed = dt_shed_nodes(dir, t->job, workers_of(b, t), NULL) != 0; /* if not now, before */
-    b->next_poll = fmin(b->next_poll, dt_monotonic() + 0.2);
+    poll_soon(b, 0.2);
 }
 
 /* ---- watching ---- */
@@ -399,6 +451,8 @@ static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_t
         ev->wait_s = fmax(0, start - t->t_submitted);
         ev->nodes = w->nodes;
         w->started = true;
+        b->poll_pause = POLL_MIN;
+        poll_soon(b, POLL_MIN);
     } else if (w->started && !isnan(w->nodes) &&
                (isnan(t->nodes) || (w->shed && job && !job->over && w->nodes < t->nodes))) {
         /* its own record was seen before Slurm was asked, or some were given back */
@@ -408,7 +462,7 @@ static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_t
         dt_trial_metrics(&b->c, s, t, &w->feed, r.ended, out);
     bool news = *out->n > before, final = is_final(w, t, &r, job, jobs != NULL);
     if (w->started || final)
-        dt_trial_usage(&b->c, s, t, &w->usage, r.ended || final, out);
+        dt_trial_usage(&b->c, s, t, &b->asks, &w->usage, r.ended || final, out);
     size_t told = *out->n;
     look_for_checkpoint(b, s, t, w, dir, final, out);
     if (!final)
@@ -424,9 +478,10 @@ static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_t
         dt_usage_feed_free(w->usage);
         w->feed = NULL;
         w->usage = NULL;
+        b->listed = 0; /* its next run asks whether Slurm has done with this one */
         news = true;
     } else if (w->over_since > 0) {
-        b->next_poll = fmin(b->next_poll, dt_monotonic() + 0.1);
+        poll_soon(b, 0.1);
     }
     dt_records_free(&r);
     free(dir);
@@ -435,19 +490,15 @@ static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_t
 
 static bool look(struct slurm *b, const struct dt_study *s, const struct dt_events *out)
 {
-    struct dt_slurm_jobs jobs;
-    bool ask = dt_monotonic() >= b->next_poll, news = false;
-    bool asked = ask && dt_slurm_jobs_load(&jobs, NULL) ==
-                            0; /* no answer: ask again later, records still count */
+    bool ask = poll_now(b), news = false;
+    bool asked = ask && list_jobs(b, NULL) == 0; /* if not, ask again later; records still count */
     if (ask) {
         b->poll_pause = fmin(b->poll_pause * 1.5, POLL_MAX);
         b->next_poll = dt_monotonic() + (asked ? b->poll_pause : POLL_MIN);
     }
     for (size_t i = 0; i < s->n; i++)
         if (dt_trial_live(&s->trials[i]))
-            news |= look_at(b, s, &s->trials[i], asked ? &jobs : NULL, out);
-    if (asked)
-        dt_slurm_jobs_free(&jobs);
+            news |= look_at(b, s, &s->trials[i], asked ? &b->jobs : NULL, out);
     return news;
 }
 
@@ -460,15 +511,12 @@ static int wait_for(void *arg, const struct dt_study *s, double until, struct dt
     bool woken = false;
     (void)e;
     for (;;) {
-        if (look(b, s, &out)) {
+        if (look(b, s, &out))
             b->tick = TICK_MIN;
-            b->poll_pause = POLL_MIN;
-            b->next_poll = fmin(b->next_poll, dt_monotonic() + POLL_MIN);
-        }
         double left = until - dt_now();
         if (*n > before || woken || left <= 0)
             return 0;
-        double tick = fmin(fmin(b->tick, left), b->next_poll - dt_monotonic());
+        double tick = fmin(fmin(b->tick, left), poll_due(b) - dt_monotonic());
         woken = dt_slurm_nap(b->c.wake_fd, fmax(TICK_LEAST, tick));
         b->tick = fmin(b->tick * 1.3, TICK_MAX);
     }
@@ -544,6 +592,7 @@ static void destroy(void *arg)
         dt_usage_feed_free(b->watches[i].usage);
     }
     free(b->watches);
+    dt_slurm_jobs_free(&b->jobs);
     free(b);
 }
 
@@ -567,6 +616,8 @@ struct dt_backend *dt_backend_slurm(const struct dt_slurm_config *config)
     b->c = *config;
     b->tick = TICK_MIN;
     b->poll_pause = POLL_MIN;
+    b->pace = (struct dt_pace){POLL_EVERY, POLL_BURST, 0};
+    b->asks = (struct dt_pace)DT_PACE_ASKS;
     *backend = (struct dt_backend){&ops, b};
     return backend;
 }

@@ -4,6 +4,21 @@
 
 #include "backend/backend.h"
 
+/* ---- pace.c: however many trials there are, slurmctld is asked no more often ---- */
+
+/* Turns that are taken one after the other, on the average one each `every` seconds; after a pause some can be had at once,
+ * as many as `burst`. All 0 but these two at first. */
+struct dt_pace {
+    double every, burst;
+    double last; /* monotonic: what the turns that were given away come to */
+};
+/* Takes the next turn: when it is, now or later (monotonic). First come, first served. */
+double dt_pace_turn(struct dt_pace *p, double now);
+/* Of questions what the runs of a study use: 6 a minute, whatever their number. */
+#define DT_PACE_ASKS {10.0, 1, 0}
+
+/* ---- slurm_jobs.c: the jobs of this user ---- */
+
 /* What matters of a job; for a heterogeneous one of the whole. */
 struct dt_slurm_job {
     uint32_t id;
@@ -67,11 +82,12 @@ struct dt_step_source {
     bool het;         /* the job has a component for each role */
     bool servers;     /* there are any: else every step is the workers' */
     struct dt_task_limits limits[DT_ROLES];
+    struct dt_pace *pace; /* of all runs that are asked about, borrowed */
 };
 struct dt_step_watch;
 struct dt_step_watch *dt_step_watch_new(const struct dt_step_source *source);
-/* Asks Slurm, where the last time is `period` seconds ago, or 30 s where that is more, and gives
- * what it says. Waits for the answer, 10 s at most. */
+/* Asks Slurm, where the last time is `period` seconds ago, or 30 s where that is more, and its turn
+ * has come, and gives what it says. Waits for the answer, 10 s at most. */
 void dt_step_watch_look(struct dt_step_watch *w, double period, struct dt_gather *g);
 void dt_step_watch_free(struct dt_step_watch *w);
 
@@ -192,9 +208,10 @@ bool dt_trial_hand_over(const struct dt_slurm_config *c, const struct dt_study *
 /* dt_feed_read() on the run's metrics; *feed is NULL before the first look. */
 void dt_trial_metrics(const struct dt_slurm_config *c, const struct dt_study *s, const struct dt_trial *t,
                       struct dt_feed **feed, bool to_end, const struct dt_events *out);
-/* dt_usage_feed_read() on what the run uses, where that is watched; *feed likewise. */
+/* dt_usage_feed_read() on what the run uses, where that is watched; *feed likewise. `asks` is the backend's. */
 void dt_trial_usage(const struct dt_slurm_config *c, const struct dt_study *s, const struct dt_trial *t,
-                    struct dt_usage_feed **feed, bool to_end, const struct dt_events *out);
+                    struct dt_pace *asks, struct dt_usage_feed **feed, bool to_end,
+                    const struct dt_events *out);
 /* Waiting for a checkpoint that a run was asked for. */
 struct dt_checkpoint_watch {
     double newest;      /* the newest one's time when it was asked, and since; -INFINITY */

@@ -26,6 +26,7 @@ struct dt_step_watch {
     size_t n;
     double asked; /* monotonic: when that was */
     double next, pause;
+    double turn; /* when it may ask, as it is due; 0: it is not */
 };
 
 bool dt_slurm_gathers(void)
@@ -188,6 +189,11 @@ void dt_step_watch_look(struct dt_step_watch *w, double period, struct dt_gather
     double now = dt_monotonic();
     if (now < w->next)
         return;
+    if (w->turn == 0)
+        w->turn = dt_pace_turn(w->source.pace, now);
+    if (now < w->turn)
+        return;
+    w->turn = 0;
     bool known = load(w, &all);
     size_t nsteps = find_steps(&w->source, &all, &steps), n = 0;
     struct dt_step_stat *v = nsteps ? ask(steps, nsteps, &n) : NULL;

@@ -48,6 +48,7 @@ struct steps {
     struct run *runs; /* under way */
     size_t n;
     double tick;
+    struct dt_pace asks; /* of questions what runs use */
     bool keeps; /* all its nodes: Slurm does not take them back */
 };
 
@@ -422,7 +423,7 @@ static void look_at(struct steps *b, const struct dt_study *s, const struct dt_t
         if (r->started)
             dt_trial_metrics(&b->c, s, t, &r->feed, over, out);
         if (r->started || over)
-            dt_trial_usage(&b->c, s, t, &r->usage, over, out);
+            dt_trial_usage(&b->c, s, t, &b->asks, &r->usage, over, out);
         look_for_checkpoint(b, s, t, r, dir, over, out);
         if (over) {
             emit_end(b, t, r, &rec, out);
@@ -606,6 +607,7 @@ struct dt_backend *dt_backend_steps(const struct dt_slurm_config *config, struct
     b->a = *a;
     *a = (struct dt_allocation){0};
     b->tick = TICK_MIN;
+    b->asks = (struct dt_pace)DT_PACE_ASKS;
     *backend = (struct dt_backend){&ops, b};
     return backend;
 }

@@ -147,7 +147,7 @@ void dt_trial_metrics(const struct dt_slurm_config *c, const struct dt_study *s,
 
 /* Who can tell what its steps use; NULL: nobody is to be asked but the samplers. */
 static struct dt_step_watch *watch_steps(const struct dt_slurm_config *c, const struct dt_study *s,
-                                         const struct dt_trial *t)
+                                         const struct dt_trial *t, struct dt_pace *asks)
 {
     bool steps = s->spec->layout == DT_LAYOUT_STEPS;
     struct dt_shape shape;
@@ -158,7 +158,7 @@ static struct dt_step_watch *watch_steps(const struct dt_slurm_config *c, const 
     else
         dt_shape_make(s->space, t->x, c->job, c->cluster, &shape);
     char *name = steps ? dt_trial_job_name(c->job, c->study, t->id, t->run) : NULL;
-    struct dt_step_source source = {.job = t->job, .name = name};
+    struct dt_step_source source = {.job = t->job, .name = name, .pace = asks};
     source.het = shape.het;
     source.servers = shape.roles[DT_ROLE_PS].count > 0;
     for (int r = 0; r < DT_ROLES; r++) {
@@ -172,14 +172,14 @@ static struct dt_step_watch *watch_steps(const struct dt_slurm_config *c, const 
 }
 
 void dt_trial_usage(const struct dt_slurm_config *c, const struct dt_study *s,
-                    const struct dt_trial *t, struct dt_usage_feed **feed, bool to_end,
-                    const struct dt_events *out)
+                    const struct dt_trial *t, struct dt_pace *asks, struct dt_usage_feed **feed,
+                    bool to_end, const struct dt_events *out)
 {
     if (!(s->spec->monitor_period > 0))
         return;
     if (!*feed) {
         char *dir = dt_trial_dir(c, t), *samples = dt_xasprintf("%s/usage/%d", dir, t->run);
-        *feed = dt_usage_feed_new(samples, s->spec->monitor_period, t, watch_steps(c, s, t),
+        *feed = dt_usage_feed_new(samples, s->spec->monitor_period, t, watch_steps(c, s, t, asks),
                                   s->spec->monitor_source == DT_MONITOR_AUTO);
         free(samples);
         free(dir);

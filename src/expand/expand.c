@@ -273,9 +273,12 @@ static void put_size(struct header *h, const struct dt_trial_script *t)
     }
 }
 
+/* Slurm takes 1024 characters, and what is added here must not make the difference. */
+#define NAME_MAX_OURS 900
+
 char *dt_trial_job_name(const struct dt_job *job, const char *study, int trial, int run)
 {
-    return dt_xasprintf("%s.dt-%s-%d-%d", job->name, study, trial, run);
+    return dt_xasprintf("%.*s.dt-%s-%d-%d", NAME_MAX_OURS, job->name, study, trial, run);
 }
 
 static void put_own(struct header *h, const struct dt_trial_script *t)

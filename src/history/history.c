@@ -46,27 +46,6 @@ char *dt_history_dir(void)
     return home && *home ? absolute(dt_xasprintf("%s/.local/share/dt-tune/history", home)) : NULL;
 }
 
-/* Nobody but the user: scripts' arguments may be nobody else's business. What is there already
- * stays as it is. */
-static int make_dir(const char *dir, struct dt_error *e)
-{
-    struct stat st;
-    char *parent = dt_xstrdup(dir), *slash = strrchr(parent, '/');
-    int rc = 0;
-    if (stat(dir, &st) == 0) {
-        rc = S_ISDIR(st.st_mode) ? 0 : dt_fail(e, "%s: is not a directory", dir);
-    } else {
-        if (slash && slash != parent) {
-            *slash = '\0';
-            rc = dt_mkdirs(parent, e);
-        }
-        if (rc == 0 && mkdir(dir, 0700) < 0 && errno != EEXIST)
-            rc = dt_fail(e, "%s: cannot create the directory: %s", dir, strerror(errno));
-    }
-    free(parent);
-    return rc;
-}
-
 /* ---- writing ---- */
 
 /* 0: locked, or no lock can be had on this file system, where one write() at the end has to do. */
@@ -136,7 +115,7 @@ int dt_history_append(const char *dir, struct json_object *record, struct dt_err
 {
     char *line = dt_json_text(record);
     char *path = dt_xasprintf("%s/%s%s", dir, dt_json_str(record, "signature", ""), SUFFIX);
-    int fd = make_dir(dir, e) == 0 ? open_locked(path, e) : -1;
+    int fd = dt_mkdir_private(dir, e) == 0 ? open_locked(path, e) : -1;
     int rc = fd < 0 ? -1 : write_line(fd, path, line, e);
     if (fd >= 0)
         close(fd);

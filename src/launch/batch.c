@@ -32,6 +32,7 @@ struct batch {
     bool orphan;       /* it ends since the tuning job is gone */
     struct dt_strv env;
     double start, end;
+    double begun; /* monotonic: when start was, as what lies between must not depend on a clock that is set */
     pid_t child;
     struct dt_watcher watcher;
     struct json_object *notes; /* what it has to say of the metrics; NULL */
@@ -53,21 +54,44 @@ static int load_job(job_info_msg_t **out, uint32_t id)
 }
 #endif
 
+static int read_job(int argc, char **argv, uint32_t *id)
+{
+    int64_t n;
+    if (argc != 1 || dt_parse_int64(argv[0], &n) < 0 || n < 1 || n > UINT32_MAX)
+        return -1;
+    *id = (uint32_t)n;
+    slurm_init(NULL);
+    return 0;
+}
+
 int dt_tuner_gone_main(int argc, char **argv)
 {
-    int64_t id;
+    uint32_t id;
     job_info_msg_t *info = NULL;
     bool gone;
-    if (argc != 1 || dt_parse_int64(argv[0], &id) < 0 || id < 1 || id > UINT32_MAX)
+    if (read_job(argc, argv, &id) < 0)
         return 2;
-    slurm_init(NULL);
-    if (load_job(&info, (uint32_t)id) != 0)
+    if (load_job(&info, id) != 0)
         return errno == ESLURM_INVALID_JOB_ID ? 0 : 1;
     gone = info->record_count > 0;
     for (uint32_t i = 0; i < info->record_count; i++)
         gone &= (info->job_array[i].job_state & JOB_STATE_BASE) > JOB_SUSPENDED;
     slurm_free_job_info_msg(info);
     return gone ? 0 : 1;
+}
+
+int dt_tell_tuner_main(int argc, char **argv)
+{
+    uint32_t id;
+    char job[32];
+    if (read_job(argc, argv, &id) < 0)
+        return 2;
+    snprintf(job, sizeof(job), "%u", id);
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(21, 8, 0)
+    return slurm_kill_job2(job, SIGUSR1, KILL_JOB_BATCH, NULL) == 0 ? 0 : 1;
+#else
+    return slurm_kill_job2(job, SIGUSR1, KILL_JOB_BATCH) == 0 ? 0 : 1;
+#endif
 }
 
 /* The tuning job that looks after the study now: a resumed study has another. The tuner keeps it in
@@ -84,38 +108,40 @@ static int64_t tuner_now(const struct batch *b)
     return id;
 }
 
-/* In a process of its own: libslurm ends the process where it cannot read its configuration. */
-static bool tuner_is_gone(const struct batch *b)
+/* What dt-launch exits with where it is started so with the tuning job's number: in a process of
+ * its own, since libslurm ends the process where it cannot read its configuration. -1: it did not
+ * come to that. */
+static int run_self(const struct batch *b, const char *mode, int64_t tuner)
 {
     struct dt_proc_result r;
     char id[32];
+    snprintf(id, sizeof(id), "%lld", (long long)tuner);
+    char *argv[] = {b->self, (char *)mode, id, NULL};
+    if (dt_proc_run(argv, NULL, TUNER_WAIT, &r, NULL) < 0)
+        return -1;
+    int code = WIFEXITED(r.status) ? WEXITSTATUS(r.status) : -1;
+    dt_proc_result_free(&r);
+    return code;
+}
+
+static bool tuner_is_gone(const struct batch *b)
+{
     if (b->tuner)
         return getppid() != b->tuner;
     int64_t tuner = tuner_now(b);
-    if (!tuner)
-        return false;
-    snprintf(id, sizeof(id), "%lld", (long long)tuner);
-    char *argv[] = {b->self, "--tuner-gone", id, NULL};
-    if (dt_proc_run(argv, NULL, TUNER_WAIT, &r, NULL) < 0)
-        return false;
-    bool gone = WIFEXITED(r.status) && WEXITSTATUS(r.status) == 0;
-    dt_proc_result_free(&r);
+    bool gone = tuner && run_self(b, "--tuner-gone", tuner) == 0;
     if (gone)
-        fprintf(stderr, "dt-launch: tuning job %s is gone; this trial ends\n", id);
+        fprintf(stderr, "dt-launch: tuning job %lld is gone; this trial ends\n", (long long)tuner);
     return gone;
 }
 
+/* The tuner looks by itself, too. Not by scancel, which has slurmctld list all jobs of the cluster
+ * before it sends a signal. */
 static void tell_tuner(const struct batch *b)
 {
-    struct dt_proc_result r;
-    char id[32];
     int64_t tuner = tuner_now(b);
-    if (!tuner)
-        return;
-    snprintf(id, sizeof(id), "%lld", (long long)tuner);
-    char *argv[] = {"scancel", "--batch", "--signal=USR1", id, NULL};
-    if (dt_proc_run(argv, NULL, TUNER_WAIT, &r, NULL) == 0) /* the tuner looks by itself, too */
-        dt_proc_result_free(&r);
+    if (tuner)
+        run_self(b, "--tell-tuner", tuner);
 }
 
 /* ---- before the script ---- */
@@ -400,7 +426,7 @@ static int run_script(struct batch *b, char **args, struct dt_error *e)
         rc = 126;
     } else {
         int status = wait_for_script(b);
-        b->end = dt_now();
+        b->end = b->start + dt_monotonic() - b->begun;
         sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         rc = b->orphan ? 1 : sig ? 128 + sig : WEXITSTATUS(status);
         hear_late(b, sig);
@@ -427,7 +453,7 @@ static int prepare(struct batch *b, const char *carrier, struct dt_error *e)
 int dt_batch_main(int argc, char **argv)
 {
     struct dt_error e = DT_ERROR_INIT;
-    struct batch b = {.start = dt_now()};
+    struct batch b = {.start = dt_now(), .begun = dt_monotonic()};
     sigset_t set = our_signals();
     int rc = 1;
     if (argc < 1) {

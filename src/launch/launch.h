@@ -269,5 +269,7 @@ int dt_batch_main(int argc, char **argv);
 /* dt-launch --tuner-gone JOB: 0 when the job surely has ended or never was, 1 when it is there or
  * unknown. */
 int dt_tuner_gone_main(int argc, char **argv);
+/* dt-launch --tell-tuner JOB: its batch script gets SIGUSR1, by one request to slurmctld. */
+int dt_tell_tuner_main(int argc, char **argv);
 
 #endif

@@ -116,11 +116,25 @@ int dt_journal_read(const char *path,
     return sound < 0 ? -1 : 0;
 }
 
-/* Nothing is thrown away, not even what cannot be read. */
+/* Nothing is thrown away, not even what cannot be read, nor what was set aside before: it is added
+ * to that. */
 static int set_aside(const char *path, const char *text, size_t len, struct dt_error *e)
 {
     char *aside = dt_xasprintf("%s.damaged", path);
-    int rc = dt_write_file(aside, text, len, 0666, e);
+    struct dt_buf all = DT_BUF_INIT;
+    size_t before = 0;
+    bool more = access(aside, F_OK) == 0;
+    char *kept = more ? dt_read_file(aside, JOURNAL_MAX, &before, e) : NULL;
+    int rc = more && !kept ? -1 : 0;
+    if (kept)
+        dt_buf_addn(&all, kept, before);
+    if (before && kept[before - 1] != '\n')
+        dt_buf_add(&all, "\n");
+    dt_buf_addn(&all, text, len);
+    if (rc == 0)
+        rc = dt_write_file(aside, all.s, all.len, 0666, e);
+    dt_buf_free(&all);
+    free(kept);
     free(aside);
     return rc;
 }
@@ -177,8 +191,22 @@ const char *dt_journal_note(const struct dt_journal *j)
     return j->note;
 }
 
+/* Records would go on into the folder where it is now, and all else be written where it was. */
+static bool was_moved(const struct dt_journal *j, struct dt_error *e)
+{
+    if (access(j->path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
+        return false;
+    dt_fail(e,
+            "%s: is not there any more: its folder was moved or removed meanwhile; go on with the study by "
+            "--dt-resume and where the folder is now",
+            j->path);
+    return true;
+}
+
 int dt_journal_append(struct dt_journal *j, struct json_object *record, struct dt_error *e)
 {
+    if (was_moved(j, e))
+        return -1;
     char *text = dt_json_text(record), *line = with_check(text);
     off_t before = lseek(j->fd, 0, SEEK_END);
     int rc = 0;

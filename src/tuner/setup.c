@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* What the tuner itself needs. */
 #define TUNER_SPARE_MIN 10
@@ -34,6 +35,33 @@ static char *resume_dir(const struct dt_option *o, struct dt_error *e)
     free(journal);
     free(name);
     return dir;
+}
+
+static bool can_be_written(const char *value, struct dt_error *e)
+{
+    char *quoted = dt_sbatch_quote(value, e);
+    free(quoted);
+    return quoted;
+}
+
+/* What stands in a trial's script must be able to: better now than when the tuner writes it. */
+static int check_texts(const struct dt_submission *s, struct dt_error *e)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct dt_option *o = &s->options[i];
+        bool ours = o->def && (o->def->class == DT_OPT_TUNER || o->def->class == DT_OPT_DT);
+        bool told = !ours || strcmp(o->name, "job-name") == 0 || strcmp(o->name, "input") == 0;
+        if (!told || !o->value || can_be_written(o->value, e))
+            continue;
+        char *title = dt_option_title(s, o);
+        dt_fail_at(e, "%s", title);
+        free(title);
+        return -1;
+    }
+    char *cwd = getcwd(NULL, 0); /* where the study's folder will be */
+    int rc = cwd && !can_be_written(cwd, e) ? dt_fail_at(e, "the name of this folder") : 0;
+    free(cwd);
+    return rc;
 }
 
 static int make_space(struct dt_setup *s, struct dt_error *e)
@@ -385,7 +413,7 @@ static struct dt_setup *new_setup(struct dt_submission *submission, const char *
     if (doc && !s->config && keep_to_conf(s, doc, name, e) < 0)
         goto fail;
     if (!doc || !(s->spec = dt_spec_parse(doc, text, name, e)) ||
-        dt_job_read(s->submission, &s->job, e) < 0)
+        dt_job_read(s->submission, &s->job, e) < 0 || check_texts(s->submission, e) < 0)
         goto fail;
     if (external && make_external(s, e) < 0)
         goto fail;

@@ -117,6 +117,8 @@ const struct dt_metric *dt_trial_metric(const struct dt_trial *t, const char *na
 
 /* ---- what an ended run is worth ---- */
 
+#define CLOCKS_DIFFER 60.0 /* seconds that the clocks of nodes may */
+
 static double throughput(const struct dt_study *s, const struct dt_trial *t)
 {
     const struct dt_metric *m = dt_trial_metric(t, "throughput");
@@ -132,12 +134,21 @@ static bool by_speed(const struct dt_study *s, const struct dt_trial *t)
     return dt_spec_objective_is_time(s->spec) && dt_trial_resumed(s, t);
 }
 
+/* How long its work took: until it got to its target, if it did, unless the clock that says so was
+ * set meanwhile. */
+static double work_time(const struct dt_trial *t)
+{
+    double to_target = t->t_target - t->t_started;
+    bool sane = to_target >= 0 && !(to_target > t->run_s + CLOCKS_DIFFER);
+    return sane || isnan(t->run_s) ? to_target : t->run_s;
+}
+
 static double objective(const struct dt_study *s, const struct dt_trial *t)
 {
     if (by_speed(s, t))
         return dt_trial_worth(s, t, NULL);
     const struct dt_metric *m;
-    double run_s = isnan(t->t_target) ? t->run_s : t->t_target - t->t_started;
+    double run_s = isnan(t->t_target) ? t->run_s : work_time(t);
     switch (s->spec->objective) {
     case DT_OBJECTIVE_TIME:
         return run_s;

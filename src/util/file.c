@@ -86,7 +86,8 @@ int dt_write_all(int fd, const char *data, size_t len)
 int dt_write_file(const char *path, const char *data, size_t len, unsigned mode, struct dt_error *e)
 {
     char *tmp = dt_xasprintf("%s.tmp.%ld", path, (long)getpid());
-    int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+    unlink(tmp); /* of a process long dead; or a link, that leads elsewhere */
+    int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     int rc = -1;
     if (fd >= 0) {
         rc = dt_write_all(fd, data, len);
@@ -131,6 +132,25 @@ int dt_mkdirs(const char *path, struct dt_error *e)
             break;
     }
     free(p);
+    return rc;
+}
+
+int dt_mkdir_private(const char *path, struct dt_error *e)
+{
+    struct stat st;
+    char *parent = dt_xstrdup(path), *slash = strrchr(parent, '/');
+    int rc = 0;
+    if (stat(path, &st) == 0) {
+        rc = S_ISDIR(st.st_mode) ? 0 : dt_fail(e, "%s: is not a directory", path);
+    } else {
+        if (slash && slash != parent) {
+            *slash = '\0';
+            rc = dt_mkdirs(parent, e);
+        }
+        if (rc == 0 && mkdir(path, 0700) < 0 && errno != EEXIST)
+            rc = dt_fail(e, "%s: cannot create the directory: %s", path, strerror(errno));
+    }
+    free(parent);
     return rc;
 }
 

@@ -140,6 +140,9 @@ int dt_write_all(int fd, const char *data, size_t len);
 int dt_write_file(const char *path, const char *data, size_t len, unsigned mode,
                   struct dt_error *e);
 int dt_mkdirs(const char *path, struct dt_error *e);
+/* One that nobody else may look into; folders above it are as dt_mkdirs() makes them. What is there already stays as it
+ * is. */
+int dt_mkdir_private(const char *path, struct dt_error *e);
 /* The folder that holds this program's own executable. Caller frees. */
 char *dt_self_dir(struct dt_error *e);
 /* The executable's path; the same where an upgrade has replaced the file since it was started. */

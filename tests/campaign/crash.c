@@ -1,18 +1,20 @@
-/* crash: tuners are killed, their journals damaged and their disks filled at every point where that matters, and their
- * clocks jump; each study is then resumed, and must come to what the undisturbed one comes to, with no trial lost, none
+/* crash: tuners are killed, their journals damaged and their disks filled, or not to be written on, at every point where
+ * that matters, and their clocks jump; each study is then resumed, and must come to what the undisturbed one comes to, with no trial lost, none
  * run twice and none left behind.
  *
  *     tests/campaign/crash [KILLS [SEED]]        (20; 1000 for all points and bytes)
  *
  * In each setting, so many kills at random, and at so many points and bytes, evenly spread over all that there are. Prints
- * TAP. */
+ * TAP. What needs a file system of its own is skipped where none may be mounted. */
 #include "world.h"
 
 #include <fcntl.h>
 #include <gsl/gsl_rng.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,10 +45,11 @@ static const struct setting settings[] = {
 
 struct campaign {
     const char *table;
-    char *journal, *aside;
+    char *dir, *journal, *aside;
     const struct setting *setting;
     char *expected; /* what the undisturbed study came to */
-    long points, writes, kills;
+    long points, writes, bytes, kills;
+    long disk; /* bytes of a small one */
     gsl_rng *rng;
     int tests, failed;
 };
@@ -106,6 +109,7 @@ static void undisturbed(struct campaign *c)
     c->writes = 0;
     for (const char *s = text; s && *s; s++)
         c->writes += *s == '\n';
+    c->bytes = text ? (long)strlen(text) : 0;
     printf("# %ld points, %ld records\n", c->points, c->writes);
     say(c, o == TUNER_DONE && !complaint, "undisturbed", complaint ? complaint : world_last_words(w));
     free(text);
@@ -186,6 +190,140 @@ static void full_disk(struct campaign *c)
     free(first);
 }
 
+/* The cluster as it is is needed for each fault anew, so each is tried in a process of its own, whose exit status is 0 where
+ * all was well. */
+static bool in_a_child(struct campaign *c, struct world *w, char *(*fault)(struct campaign *, struct world *))
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char *why = fault(c, w);
+        if (why)
+            printf("# %s\n", why);
+        fflush(stdout);
+        _exit(why != NULL);
+    }
+    int status;
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+/* A limit on the length of files, as ulimit -f sets: the journal may have so many bytes. */
+static void long_file(struct campaign *c)
+{
+    long bad = 0, tried = 0;
+    char *first = NULL;
+    for (long k = 1; k < c->bytes; k += stride(c, c->bytes), tried++) {
+        struct world *w = fresh(c);
+        struct fate f = {.file_max = k};
+        enum outcome o = world_tune(w, &f);
+        bool told = o == TUNER_FAILED && strstr(world_last_words(w), "File too large");
+        char *why = told ? finish(c, w, 0, true) : dt_xasprintf("it said: %s", world_last_words(w));
+        if (why && !bad++)
+            first = dt_xasprintf("at byte %ld: %s", k, why);
+        free(why);
+        world_free(w);
+    }
+    char *what = dt_xasprintf("a limit on its length at %ld of %ld bytes, %ld times not the same", tried, c->bytes, bad);
+    say(c, bad == 0, what, first);
+    free(what);
+    free(first);
+}
+
+/* The clock is set while a tuner works, a day on or an hour back. */
+static void set_clock(struct campaign *c)
+{
+    static const double jumps[] = {86400, -3600};
+    bool same = c->setting == &settings[0];
+    long bad = 0, tried = 0, requests = c->points / 3;
+    char *first = NULL;
+    for (long k = 1; k <= requests; k += stride(c, requests), tried++) {
+        struct world *w = fresh(c);
+        struct fate f = {.jump_at = k, .jump = jumps[tried % 2]};
+        enum outcome o = world_tune(w, &f);
+        char *complaint = world_complaint(w);
+        bool good = o == TUNER_DONE && !complaint && (!same || strcmp(world_last_words(w), c->expected) == 0);
+        if (!good && !bad++)
+            first = dt_xasprintf("by %g s at request %ld: %s", f.jump, k, complaint ? complaint : world_last_words(w));
+        free(complaint);
+        world_free(w);
+    }
+    char *what = dt_xasprintf("its clock set by a day or an hour at %ld of about %ld requests, %ld times not %s", tried,
+                              requests, bad, same ? "the same" : "whole");
+    say(c, bad == 0, what, first);
+    free(what);
+    free(first);
+}
+
+/* ---- file systems ---- */
+
+/* A file system of this process alone over the folder of the journal; false where none may be had. */
+static bool mount_disk(const struct campaign *c, long bytes)
+{
+    char *size = dt_xasprintf("size=%ld", bytes);
+    bool done = unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+                mount("none", c->dir, "tmpfs", 0, size) == 0;
+    free(size);
+    return done;
+}
+
+static bool remount(const struct campaign *c, unsigned long flags)
+{
+    return mount("none", c->dir, "tmpfs", MS_REMOUNT | flags, "size=64m") == 0;
+}
+
+/* A disk of so many bytes, and after that a large one. */
+static char *small_disk(struct campaign *c, struct world *w)
+{
+    struct fate none = {0};
+    if (!mount_disk(c, c->disk))
+        return dt_xstrdup("it cannot be mounted");
+    enum outcome o = world_tune(w, &none);
+    if (o != TUNER_FAILED || !strstr(world_last_words(w), "No space left on device"))
+        return dt_xasprintf("it said: %s", world_last_words(w));
+    return remount(c, 0) ? finish(c, w, 0, true) : dt_xstrdup("it cannot be made larger");
+}
+
+/* A tuner dies, and the next finds that nothing can be written. */
+static char *read_only(struct campaign *c, struct world *w)
+{
+    struct fate f = {.kill_at = c->points / 2}, none = {0};
+    if (!mount_disk(c, 1 << 26))
+        return dt_xstrdup("it cannot be mounted");
+    enum outcome o = world_tune(w, &f);
+    if (o != TUNER_KILLED || !remount(c, MS_RDONLY))
+        return dt_xstrdup("it cannot be made read-only");
+    o = world_tune(w, &none);
+    if (o != TUNER_FAILED || !strstr(world_last_words(w), "Read-only file system"))
+        return dt_xasprintf("it said: %s", world_last_words(w));
+    return remount(c, 0) ? finish(c, w, 0, true) : dt_xstrdup("it stays read-only");
+}
+
+/* 0 where one may be mounted. */
+static char *nothing(struct campaign *c, struct world *w)
+{
+    (void)w;
+    return mount_disk(c, 4096) ? NULL : dt_xstrdup("no file system may be mounted here");
+}
+
+static void disks(struct campaign *c)
+{
+    const long page = sysconf(_SC_PAGESIZE);
+    long bad = 0, tried = 0;
+    struct world *w = fresh(c);
+    if (!in_a_child(c, w, nothing)) {
+        printf("ok %d # SKIP file systems: none may be mounted\n", ++c->tests);
+        world_free(w);
+        return;
+    }
+    for (c->disk = page; c->disk < c->bytes; c->disk += page, tried++)
+        bad += !in_a_child(c, w, small_disk);
+    bad += !in_a_child(c, w, read_only);
+    char *what = dt_xasprintf("full file systems of %ld sizes and a read-only one, %ld times not the same", tried, bad);
+    say(c, bad == 0, what, NULL);
+    free(what);
+    world_free(w);
+}
+
 /* ---- damage ---- */
 
 struct damaged {
@@ -211,23 +349,6 @@ static void write_journal(const struct campaign *c, const char *text, size_t len
         fprintf(stderr, "%s\n", e.text);
         exit(1);
     }
-}
-
-/* The cluster as it is is needed for each damage anew, so each is tried in a process of its own, whose exit status is 0 where
- * all was well. */
-static bool in_a_child(struct campaign *c, struct world *w, char *(*fault)(struct campaign *, struct world *))
-{
-    fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0) {
-        char *why = fault(c, w);
-        if (why)
-            printf("# %s\n", why);
-        fflush(stdout);
-        _exit(why != NULL);
-    }
-    int status;
-    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
 static char *not_the_same(struct campaign *c, struct world *w)
@@ -357,6 +478,7 @@ int main(int argc, char **argv)
         return 2;
     }
     gsl_rng_set(c.rng, argc > 2 ? strtoul(argv[2], NULL, 10) : 1);
+    c.dir = dir;
     c.journal = dt_xasprintf("%s/journal.jsonl", dir);
     c.aside = dt_xasprintf("%s.damaged", c.journal);
     for (size_t i = 0; i < SETTINGS; i++) {
@@ -366,6 +488,9 @@ int main(int argc, char **argv)
         random_points(&c, c.kills, 0);
         random_points(&c, c.kills / 4 + 1, 1e5);
         full_disk(&c);
+        long_file(&c);
+        disks(&c);
+        set_clock(&c);
         damage(&c, "started"); /* so that the last three are all that tells of the trial */
         damage(&c, "ended");
         damage(&c, NULL);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -228,7 +229,8 @@ static struct json_object *do_wait(struct world *w, struct json_object *request)
 static struct json_object *do_cancel(struct world *w, struct json_object *request)
 {
     struct dt_trial t = trial_of(request);
-    t.t_started -= w->clock;
+    const struct job *job = job_of(w, t.id, t.run);
+    t.t_started = job && job->n ? job->events[0].t : NAN; /* by the cluster's own clock */
     w->replay->ops->cancel(w->replay->b, &t, NULL);
     return json_object_new_object();
 }
@@ -471,12 +473,14 @@ static void tune(const struct world *w, int fd)
     _exit(rc == 0 ? 0 : 3);
 }
 
-static void serve(struct world *w, int fd)
+static void serve(struct world *w, const struct fate *f, int fd)
 {
     char *text = dt_xcalloc(1, MESSAGE_MAX);
     ssize_t n;
-    while ((n = recv(fd, text, MESSAGE_MAX - 1, 0)) > 0) {
+    for (long requests = 1; (n = recv(fd, text, MESSAGE_MAX - 1, 0)) > 0; requests++) {
         struct dt_error e = DT_ERROR_INIT;
+        if (requests == f->jump_at)
+            w->clock += f->jump;
         text[n] = '\0';
         struct json_object *request = dt_json_parse(text, "request", &e);
         if (!request)
@@ -509,10 +513,14 @@ enum outcome world_tune(struct world *w, const struct fate *f)
         close(pair[0]);
         fate = *f;
         points = writes = 0; /* the campaign writes journals, too */
+        if (fate.file_max) {
+            signal(SIGXFSZ, SIG_IGN); /* as dt-tune does not end of it */
+            setrlimit(RLIMIT_FSIZE, &(struct rlimit){(rlim_t)fate.file_max, RLIM_INFINITY});
+        }
         tune(w, pair[1]);
     }
     close(pair[1]);
-    serve(w, pair[0]);
+    serve(w, f, pair[0]);
     close(pair[0]);
     if (pid < 0 || waitpid(pid, &status, 0) != pid) {
         perror("fork");

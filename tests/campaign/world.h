@@ -20,7 +20,10 @@ struct setting {
 struct fate {
     long kill_at;    /* SIGKILL at this point; 0: never */
     long full_at;    /* from this write on the disk is full, after half of it; 0: never */
+    long file_max;   /* bytes that a file of its may have (RLIMIT_FSIZE); 0: any */
     double clock;    /* seconds that the tuner's clock is off */
+    long jump_at;    /* with this request to the cluster its clock is set, 0: never; */
+    double jump;     /* by so many seconds */
 };
 
 enum outcome {

@@ -148,8 +148,8 @@ static void damage_in_the_middle_is_refused_and_nothing_is_lost(void **state)
 static void damage_at_the_end_is_set_aside(void **state)
 {
     static const char *const tails[] = {"{\"n\":3,\"crc\":\"00000000\"}\n{\"n\":4}\n{\"n\":5}\n",
-                                        "{\"n\":\n{\"n\":4}\n", "\x01\n", "{\n{\"n\":4}\n{\"n"};
-    char *aside = dt_xasprintf("%s.damaged", path);
+                                        "{\"n\":\n{\"n\":4}\n", "{\n{\"n\":4}\n{\"n", "\x01\n"};
+    char *aside = dt_xasprintf("%s.damaged", path), *all = dt_xstrdup("");
     (void)state;
     for (size_t i = 0; i < sizeof(tails) / sizeof(*tails); i++) {
         struct dt_strv records = DT_STRV_INIT;
@@ -165,7 +165,12 @@ static void damage_at_the_end_is_set_aside(void **state)
         assert_true(dt_journal_begun(j));
         expect_file("{\"n\":1}\n{\"n\":2}\n");
         char *kept = dt_read_file(aside, 1 << 20, NULL, NULL);
-        assert_string_equal(kept, tails[i]);
+        char *expected = dt_xasprintf("%s%s", all, tails[i]); /* what was set aside before is there still */
+        assert_string_equal(kept, expected);
+        free(all);
+        bool torn = expected[strlen(expected) - 1] != '\n';
+        all = dt_xasprintf("%s%s", expected, torn ? "\n" : "");
+        free(expected);
         dt_journal_close(j);
         dt_strv_free(&records);
         free(kept);
@@ -173,6 +178,7 @@ static void damage_at_the_end_is_set_aside(void **state)
     }
     unlink(aside);
     free(aside);
+    free(all);
 }
 
 static void a_second_writer_is_refused(void **state)
@@ -195,6 +201,28 @@ static void a_second_writer_is_refused(void **state)
     dt_journal_close(j);
     dt_error_clear(&e);
     dt_strv_free(&records);
+}
+
+static void one_that_was_moved_gets_no_record(void **state)
+{
+    struct dt_strv records = DT_STRV_INIT;
+    struct dt_error e = DT_ERROR_INIT;
+    struct json_object *record = json_object_new_object();
+    char *moved = dt_xasprintf("%s.moved", path);
+    (void)state;
+    put_file("{\"n\":1}\n", 8);
+    struct dt_journal *j = open_journal(&records, &e);
+    assert_non_null(j);
+    assert_int_equal(rename(path, moved), 0);
+    assert_int_equal(dt_journal_append(j, record, &e), -1);
+    assert_non_null(strstr(e.text, "is not there any more"));
+    assert_int_equal(rename(moved, path), 0);
+    expect_file("{\"n\":1}\n");
+    dt_journal_close(j);
+    json_object_put(record);
+    dt_error_clear(&e);
+    dt_strv_free(&records);
+    free(moved);
 }
 
 static void a_record_that_does_not_fit_leaves_no_half(void **state)
@@ -258,6 +286,7 @@ int main(void)
                                         make_path, remove_path),
         cmocka_unit_test_setup_teardown(damage_at_the_end_is_set_aside, make_path, remove_path),
         cmocka_unit_test_setup_teardown(a_second_writer_is_refused, make_path, remove_path),
+        cmocka_unit_test_setup_teardown(one_that_was_moved_gets_no_record, make_path, remove_path),
         cmocka_unit_test_setup_teardown(a_record_that_does_not_fit_leaves_no_half, make_path,
                                         remove_path),
         cmocka_unit_test(a_journal_that_cannot_be_opened_is_named),
