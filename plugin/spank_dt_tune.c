@@ -151,25 +151,39 @@ static bool wait_readable(int fd, double deadline)
     return false;
 }
 
-/* All that comes from fd until its end or the deadline, at most `max` bytes of it; NUL-terminated.
- * NULL where it cannot be read. Caller frees. */
+/* One read into the rest of *s, which grows. What read() says; -1 with errno where there is no
+ * memory, or the deadline comes first. */
+static ssize_t read_more(int fd, char **s, size_t *cap, size_t len, double deadline)
+{
+    if (!wait_readable(fd, deadline)) {
+        errno = ETIMEDOUT;
+        return -1;
+    }
+    if (len == *cap) {
+        char *more = realloc(*s, (*cap *= 2) + 1);
+
+        if (!more)
+            return -1;
+        *s = more;
+    }
+    return read(fd, *s + len, *cap - len);
+}
+
+/* All that comes from fd until its end, or what is more than `max` bytes of it; NUL-terminated.
+ * NULL with errno where the end cannot be read or does not come before the deadline: half a command
+ * line is another job, and half a study none. Caller frees. */
 static char *read_all(int fd, size_t max, double deadline, size_t *len)
 {
     size_t cap = 4096;
     char *s = malloc(cap + 1);
-    ssize_t n = 0;
+    ssize_t n = 1;
 
-    for (*len = 0; s && *len < max && wait_readable(fd, deadline); *len += n > 0 ? (size_t)n : 0) {
-        if (*len == cap) {
-            char *more = realloc(s, (cap *= 2) + 1);
-
-            if (!more)
-                break;
-            s = more;
+    for (*len = 0; s && n != 0 && *len <= max; *len += n > 0 ? (size_t)n : 0) {
+        n = read_more(fd, &s, &cap, *len, deadline);
+        if (n < 0 && errno != EINTR && errno != EAGAIN) {
+            free(s);
+            s = NULL;
         }
-        n = read(fd, s + *len, cap - *len);
-        if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
-            break;
     }
     if (s)
         s[*len] = '\0';
@@ -211,8 +225,9 @@ static char **prepare_argv(const char *tool, int out)
     char *cmdline = fd < 0 ? NULL : read_all(fd, CMDLINE_LIMIT, now() + PREPARE_SECONDS, &len);
     char **argv;
 
-    if (!sbatch || !cmdline || len == 0)
-        DIE("cannot read this command's own arguments in /proc; is /proc mounted?");
+    if (!sbatch || !cmdline || len == 0 || len > CMDLINE_LIMIT)
+        DIE("cannot read this command's own arguments in /proc (%s); is /proc mounted?",
+            len > CMDLINE_LIMIT ? strerror(E2BIG) : strerror(errno));
     close(fd);
     for (size_t i = 0; i < len; i++)
         words += cmdline[i] == '\0';
@@ -287,7 +302,7 @@ static char *prepare(const struct settings *s)
 {
     double deadline = now() + s->seconds;
     struct sigaction standard = {.sa_handler = SIG_DFL}, old;
-    int fds[2], status = 0;
+    int fds[2], status = 0, error;
     size_t len = 0;
     char *study;
     pid_t pid;
@@ -299,16 +314,17 @@ static char *prepare(const struct settings *s)
     sigaction(SIGCHLD, &standard, &old);
     pid = start_prepare(s->tool, fds[1]);
     close(fds[1]);
-    study = read_all(fds[0], DT_STUDY_LIMIT + 1, deadline, &len);
+    study = read_all(fds[0], DT_STUDY_LIMIT, deadline, &len);
+    error = study ? 0 : errno;
     close(fds[0]);
-    ended = wait_child(pid, deadline, &status);
+    ended = study && wait_child(pid, deadline, &status);
     if (!ended) {
         kill(pid, SIGKILL);
         waitpid(pid, &status, 0);
     }
     sigaction(SIGCHLD, &old, NULL);
-    if (!study)
-        DIE("out of memory");
+    if (error && error != ETIMEDOUT)
+        DIE("cannot read the study: %s; nothing was submitted", strerror(error));
     /* Before the end is looked at: with nobody reading the rest, prepare dies of a broken pipe. */
     if (len > DT_STUDY_LIMIT)
         DIE("the study is larger than 64 KiB; shorten SPEC or move its candidates to a file");

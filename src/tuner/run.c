@@ -111,12 +111,9 @@ static int cancel_all(struct run *run, double grace, struct dt_error *e)
 }
 
 /* A submission of which only Slurm knows whether it came about. */
-static int adopt(struct run *run, const struct dt_trial *t, int found, uint32_t job,
-                 struct dt_error *e)
+static int adopt(struct run *run, const struct dt_trial *t, uint32_t job, struct dt_error *e)
 {
     struct dt_event ev = DT_EVENT(DT_EVENT_SUBMITTED);
-    if (!found)
-        return 0;
     ev.t = now(run);
     ev.trial = t->id;
     ev.run = t->run;
@@ -130,8 +127,11 @@ static int adopt_deferred(struct run *run, struct dt_error *e)
     for (size_t i = 0; i < run->s->n; i++) {
         const struct dt_trial *t = &run->s->trials[i];
         uint32_t job;
-        if (t->state == DT_TRIAL_CREATED && t->deferred > 0 &&
-            adopt(run, t, run->b->ops->find(run->b->b, t, &job, NULL) > 0, job, e) < 0)
+        if (t->state != DT_TRIAL_CREATED || t->deferred <= 0)
+            continue;
+        /* Not within the call: which of its arguments comes first is not said. */
+        int found = run->b->ops->find(run->b->b, t, &job, NULL);
+        if (found > 0 && adopt(run, t, job, e) < 0)
             return -1;
     }
     return 0;
@@ -189,7 +189,7 @@ static int submit(struct run *run, struct dt_trial *t, struct dt_error *e)
         return -1;
     t->found = found;
     if (found)
-        return adopt(run, t, found, job, e);
+        return adopt(run, t, job, e);
     run->unsure = false;
     if (run->b->ops->submit(run->b->b, run->s, t, &ev, e) < 0)
         return -1;
@@ -266,7 +266,7 @@ static int reconcile(struct run *run, struct json_object *limits, struct dt_erro
         if (t->state != DT_TRIAL_CREATED)
             continue;
         int found = find_job(run, t, &job, e);
-        if (found < 0 || adopt(run, t, found, job, e) < 0)
+        if (found < 0 || (found && adopt(run, t, job, e) < 0))
             return -1;
     }
     /* an interruption was cut short: it asked for their end, which may not have come yet */
