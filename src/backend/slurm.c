@@ -226,6 +226,7 @@ static int submit(void *arg, const struct dt_study *s, const struct dt_trial *t,
         b->poll_pause = POLL_MIN;
         poll_soon(b, POLL_MIN);
     } else if (rc == 1) {
+        b->listed = 0; /* it may be there all the same */
         defer(ev, DEFER, NULL);
     } else if (rc == 2) {
         ev->kind = DT_EVENT_ENDED;
