@@ -283,5 +283,5 @@ END
     sed -i 's/"worker_gpus": "auto"/"ps_gpus": "auto"/' spec.json
     run sbatch --dt-tune=spec.json -n 1 --gpus-per-task=1 train.sh
     [ "$status" -ne 0 ]
-    [[ $output == *'spec.json:1: dt.ps_gpus: only worker_gpus, worker_cpus and worker_mem can be "auto"'* ]]
+    [[ $output == *'spec.json:1: dt.ps_gpus: only worker_gpus, worker_cpus, worker_mem and worker_nodes can be "auto"'* ]]
 }
