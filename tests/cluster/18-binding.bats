@@ -157,7 +157,8 @@ memory_at() {
     machine apart >'machines/h[1-4].xml'
     spec packed 2 2
     sed -i 's/"worker_nodes": {"choices": \[1\]}/"worker_nodes": {"choices": [2]}/' spec.json
-    study 'srun ./task.sh' -n 3 --gpus-per-task=1
+    # what many scripts set, for an srun that does not look at the job's
+    study 'export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK; srun ./task.sh' -n 3 --gpus-per-task=1
     as_planned 2 ps:1,worker:1:1
     found 2 ps 0 2 - 1
     found 2 worker 0 1 0 0

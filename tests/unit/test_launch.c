@@ -603,6 +603,7 @@ static void test_step_environ(void **state)
                    "SLURM_MEM_PER_CPU=5",
                    "SLURM_JOB_ID=5",
                    "SLURM_CPUS_PER_TASK=2",
+                   "SRUN_CPUS_PER_TASK=2",
                    "PATH=/bin",
                    "DT_PLAN={}",
                    "DT_PLAN_JOB=5",
