@@ -599,12 +599,13 @@ static void test_seats_text(void **state)
     size_t n = read_seats("worker:4:2 ps:1", seats);
     assert_int_equal(dt_topology_share_gpus(t, pool, 4, seats, n, NULL), 0);
     assert_int_equal(dt_topology_seat(t, NULL, false, seats, n, NULL), 0);
-    char *text = dt_seats_text(seats, n);
-    assert_string_equal(
-        text, "worker: CPUs 0-1,8-9 (0x303), GPUs 0,1\nps: CPUs 80-81 (0x300000000000000000000)\n");
+    char *text = dt_seats_text(t, seats, n);
+    assert_string_equal(text, "worker: CPUs 0-1,8-9 (0x303), GPUs 0,1, memory of NUMA node 0\n"
+                              "ps: CPUs 80-81 (0x300000000000000000000), memory of NUMA node 1\n");
     free(text);
-    struct json_object *o = dt_seats_to_json(seats, n), *first = dt_json_at(o, 0);
+    struct json_object *o = dt_seats_to_json(t, seats, n), *first = dt_json_at(o, 0);
     assert_string_equal(dt_json_str(first, "mask", ""), "0x303");
+    assert_string_equal(dt_json_str(first, "memory", ""), "0");
     assert_int_equal(dt_json_count(dt_json_get(first, "gpus")), 2);
     json_object_put(o);
     dt_seats_free(seats, n);
