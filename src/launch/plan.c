@@ -262,13 +262,13 @@ static int fill(struct dt_launch_plan *p, struct room *room, int **counts, struc
 }
 
 /* How many tasks in a row go to a node before the next one has its turn; 0: all of them. */
-static int tasks_at_a_turn(char *const *env)
+static int tasks_at_a_turn(char *const *env, bool het, int group)
 {
-    const char *distribution = dt_launch_getenv(env, "SLURM_DISTRIBUTION");
+    const char *distribution = group_env(env, "SLURM_DISTRIBUTION", het, group);
     if (distribution && dt_starts_with(distribution, "cyclic"))
         return 1;
     if (distribution && dt_starts_with(distribution, "plane"))
-        return env_int(dt_launch_getenv(env, "SLURM_DIST_PLANESIZE"), 0);
+        return env_int(group_env(env, "SLURM_DIST_PLANESIZE", het, group), 0);
     return 0;
 }
 
@@ -297,7 +297,7 @@ static int place(struct dt_launch_plan *p, char *const *env, struct dt_error *e)
     }
     int rc = fill(p, &room, counts, e);
     for (size_t r = 0; r < p->n_roles && rc == 0; r++)
-        add_tasks(p, r, counts[r], tasks_at_a_turn(env));
+        add_tasks(p, r, counts[r], tasks_at_a_turn(env, p->het, p->roles[r].group));
     for (size_t r = 0; r < p->n_roles; r++)
         free(counts[r]);
     free(counts);

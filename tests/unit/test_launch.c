@@ -153,6 +153,9 @@ static void test_het(void **state)
                    NULL};
     (void)state;
     expect_layout(env, "ps0@h1 worker0@h2 worker1@h3 worker2@h3");
+    env[3] = "SLURM_DISTRIBUTION_HET_GROUP_1=cyclic";
+    env[8] = "SLURM_TASKS_PER_NODE_HET_GROUP_1=2,1";
+    expect_layout(env, "ps0@h1 worker0@h2 worker1@h3 worker2@h2");
     env[4] = "X=";
     expect_layout(env,
                   "SLURM_JOB_NODELIST_HET_GROUP_<n> is not set: start this inside a Slurm job");
