@@ -670,6 +670,40 @@ static void test_files(void **state)
     free(file);
 }
 
+/* The cache is below XDG_CACHE_HOME. */
+static void test_unknown(void **state)
+{
+    char home[] = "/tmp/dt-test-XXXXXX", key[17];
+    struct dt_node_class kinds[] = {{.cpus = 8, .cores = 8}, {.cpus = 4, .cores = 4}};
+    struct dt_cluster c = {.classes = kinds, .n = 2};
+    (void)state;
+    assert_non_null(mkdtemp(home));
+    setenv("XDG_CACHE_HOME", home, 1);
+    char *cache = dt_topology_cache();
+    assert_int_equal(dt_mkdirs(cache, NULL), 0);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(dt_topology_unknown(&c));
+        dt_topology_key(&kinds[i], key);
+        char *file = dt_xasprintf("%s.xml", key);
+        write_text(cache, file, "");
+        free(file);
+    }
+    assert_false(dt_topology_unknown(&c));
+    for (size_t i = 0; i < 2; i++) {
+        dt_topology_key(&kinds[i], key);
+        char *path = dt_xasprintf("%s/%s.xml", cache, key);
+        unlink(path);
+        free(path);
+    }
+    char *parent = dt_xasprintf("%s/dt-tune", home);
+    assert_int_equal(rmdir(cache), 0);
+    assert_int_equal(rmdir(parent), 0);
+    assert_int_equal(rmdir(home), 0);
+    unsetenv("XDG_CACHE_HOME");
+    free(parent);
+    free(cache);
+}
+
 static void check_error(const char *path, const char *want)
 {
     struct dt_error e = DT_ERROR_INIT;
@@ -722,6 +756,7 @@ int main(void)
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_seats_text),
         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_here),
         cmocka_unit_test(test_any_plan),
