@@ -77,8 +77,8 @@ static int print_plan(const struct dt_topology *t, const char *plan, bool json, 
     if (rc == 0)
         rc = dt_topology_seat(t, NULL, false, seats, n, e);
     if (rc == 0) {
-        struct json_object *o = json ? dt_seats_to_json(seats, n) : NULL;
-        char *text = json ? dt_json_text(o) : dt_seats_text(seats, n);
+        struct json_object *o = json ? dt_seats_to_json(t, seats, n) : NULL;
+        char *text = json ? dt_json_text(o) : dt_seats_text(t, seats, n);
         printf("%s%s", text, json ? "\n" : "");
         free(text);
         json_object_put(o);

@@ -92,8 +92,8 @@ bool dt_slurm_gathers(void);
  * switches with `all`: each is a request more to slurmctld. NULL, with an error, where that does
  * not answer. */
 struct dt_system *dt_slurm_system(bool all, bool licenses, struct dt_error *e);
-/* One node: its size, without features and gres, and the name of its kind, dt_topology_key(). slurm_init() must have been
- * called. */
+/* One node: its size, without features and gres, and the name of its kind, dt_topology_key().
+ * slurm_init() must have been called. */
 int dt_slurm_node(const char *name, char key[17], struct dt_node_class *size, struct dt_error *e);
 /* What of it the submission may use: dt_job_cluster(). */
 struct dt_cluster *dt_slurm_cluster(const struct dt_submission *s, bool kinds, struct dt_error *e);

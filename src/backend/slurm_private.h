@@ -53,7 +53,8 @@ int dt_slurm_cancel(uint32_t job, struct dt_error *e);
 int dt_slurm_signal(uint32_t job, int signal, bool script, struct dt_error *e);
 /* GPUs in a node's gres text: "gpu:k80:4(S:0-1),nvme:1". */
 size_t dt_slurm_gpus(const char *gres);
-/* What jobs get of a node: without the cores and the memory that are set aside for the system. Its texts are the node's. */
+/* What jobs get of a node: without the cores and the memory that are set aside for the system. Its
+ * texts are the node's. */
 struct node_info;
 struct dt_node_class dt_slurm_size(const struct node_info *n);
 /* Adds the limits of this user, as far as AccountingStorageEnforce lets any hold; none where

@@ -3,11 +3,14 @@
 #include "backend/slurm_private.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <math.h>
+#include <pwd.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
 #define slurm_free_ctl_conf slurm_free_conf
@@ -180,6 +183,38 @@ static void set_first_node(struct dt_partition_limits *l, const partition_info_t
     l->first_mem = size.mem_mib;
 }
 
+/* Whether this user is in one of the groups, by the group database as it is here. */
+static bool is_member(const char *groups)
+{
+    struct passwd *me = getpwuid(getuid());
+    struct dt_strv names = DT_STRV_INIT;
+    int n = 0;
+    gid_t *mine = NULL;
+    if (me)
+        getgrouplist(me->pw_name, me->pw_gid, NULL, &n);
+    mine = dt_xcalloc((size_t)n + 1, sizeof(*mine));
+    n = me ? getgrouplist(me->pw_name, me->pw_gid, mine, &n) : -1;
+    dt_strv_split(&names, groups, ",");
+    bool found = n < 0; /* then it is not known */
+    for (size_t i = 0; i < names.n && !found; i++) {
+        const struct group *g = getgrnam(names.v[i]);
+        for (int k = 0; g && k < n; k++)
+            found |= mine[k] == g->gr_gid;
+    }
+    dt_strv_free(&names);
+    free(mine);
+    return found;
+}
+
+/* As slurmctld judges: root and its own user may go anywhere. */
+static bool is_foreign(const struct dt_partition_limits *l, const slurm_conf_t *conf)
+{
+    uid_t me = getuid();
+    if (me == 0 || me == conf->slurm_user_id)
+        return false;
+    return l->root_only || (l->allow_groups && !is_member(l->allow_groups));
+}
+
 static void add_partition(struct dt_system *s, const partition_info_t *part,
                           const node_info_msg_t *nodes, const slurm_conf_t *conf)
 {
@@ -210,6 +245,7 @@ static void add_partition(struct dt_system *s, const partition_info_t *part,
     l->deny_qos = own(part->deny_qos);
     l->allow_groups = own(part->allow_groups);
     l->qos = own(part->qos_char);
+    l->foreign = is_foreign(l, conf);
 }
 
 static void set_scheduling(struct dt_system *s, const slurm_conf_t *conf)

@@ -257,6 +257,7 @@ static void loosen(struct dt_partition_limits *l, const struct dt_partition_limi
     l->max_time = l->max_time > other->max_time ? l->max_time : other->max_time;
     l->exclusive &= other->exclusive;
     l->reserved &= other->reserved;
+    l->foreign &= other->foreign;
     for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
         free(*lists[i]);
         *lists[i] = NULL;

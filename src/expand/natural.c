@@ -4,6 +4,7 @@
 #include "topology/topology.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,7 +114,7 @@ static size_t budgets_of(const struct dt_node_class *k, const char *folder, cons
 /* ---- values ---- */
 
 struct natural {
-    struct sizes gpus, cpus, mem;
+    struct sizes gpus, cpus, mem, nodes;
 };
 
 /* A worker of `gpus` GPUs, or of any natural number (SIZE_MAX). */
@@ -142,6 +143,23 @@ static void add_less(struct sizes *s)
         add_size(s, (double)(uint64_t)(least / part));
 }
 
+/* From all workers on one node to each on its own: ones that do not hold them, and more than there
+ * are workers, are left out with the other shapes that do not fit. */
+static void add_nodes(struct natural *a, const struct dt_spec *spec, const struct dt_job *job,
+                      const struct dt_cluster *c)
+{
+    double most = (double)job->tasks, nodes = (double)dt_cluster_nodes(c);
+    for (size_t i = 0; i < spec->nparams; i++)
+        if (strcmp(spec->params[i].name, "workers") == 0)
+            most = dt_param_highest(&spec->params[i]);
+    if (c->limits.max_nodes)
+        nodes = fmin(nodes, (double)c->limits.max_nodes);
+    most = fmin(most, nodes);
+    for (double n = 1; n < most; n *= 2)
+        add_size(&a->nodes, n);
+    add_size(&a->nodes, most);
+}
+
 static void set_values(struct dt_param *p, const struct sizes *s, struct json_object *dt)
 {
     struct json_object *o = json_object_new_object(), *choices = json_object_new_array();
@@ -159,7 +177,10 @@ static void set_values(struct dt_param *p, const struct sizes *s, struct json_ob
 static const struct sizes *sizes_for(const struct natural *a, const char *name)
 {
     const char *what = strchr(name, '_') + 1;
-    return strcmp(what, "gpus") == 0 ? &a->gpus : strcmp(what, "cpus") == 0 ? &a->cpus : &a->mem;
+    return strcmp(what, "gpus") == 0    ? &a->gpus
+           : strcmp(what, "cpus") == 0  ? &a->cpus
+           : strcmp(what, "nodes") == 0 ? &a->nodes
+                                        : &a->mem;
 }
 
 int dt_natural_fill(struct dt_spec *spec, const struct dt_job *job,
@@ -185,6 +206,7 @@ int dt_natural_fill(struct dt_spec *spec, const struct dt_job *job,
     free(cache);
     add_less(&a.cpus);
     add_less(&a.mem);
+    add_nodes(&a, spec, job, cluster);
     int rc = 0;
     for (size_t i = 0; i < spec->nparams && rc == 0; i++) {
         struct dt_param *p = &spec->params[i];
@@ -197,5 +219,6 @@ int dt_natural_fill(struct dt_spec *spec, const struct dt_job *job,
     free(a.gpus.v);
     free(a.cpus.v);
     free(a.mem.v);
+    free(a.nodes.v);
     return rc;
 }

@@ -138,8 +138,8 @@ int dt_task_env(struct json_object *launch, const struct dt_task_place *task, in
  * such. */
 bool dt_bind_is_given(const struct dt_strv *options, char *const *env);
 /* The CPUs of the step on this node: what task/affinity gave its tasks together, or else this
- * task's affinity where that is less than all `online` CPUs of the node, or where the step is all of
- * the job's (`whole`) and the job has them all. NULL: the step is not confined, or it cannot be
+ * task's affinity where that is less than all `online` CPUs of the node, or where the step is all
+ * of the job's (`whole`) and the job has them all. NULL: the step is not confined, or it cannot be
  * told. Caller frees. */
 hwloc_bitmap_t dt_bind_allowed(char *const *env, hwloc_const_bitmap_t affinity, size_t online,
                                bool whole);

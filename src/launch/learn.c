@@ -33,10 +33,11 @@ static bool fits(const char *path, const struct dt_node_class *size)
     return fits;
 }
 
-static void keep(const char *cache, const char *key, const struct dt_node_class *size)
+static void keep(const char *cache, const char *key, const char *node,
+                 const struct dt_node_class *size)
 {
     char *xml = dt_topology_export(NULL), *path = dt_xasprintf("%s/%s.xml", cache, key),
-         *part = dt_xasprintf("%s.%ld", path, (long)getpid());
+         *part = dt_xasprintf("%s.%s-%ld", path, node, (long)getpid());
     if (xml && dt_mkdirs(cache, NULL) == 0 &&
         dt_write_file(part, xml, strlen(xml), 0666, NULL) == 0 &&
         !(fits(part, size) && rename(part, path) == 0))
@@ -57,7 +58,7 @@ static void learn(void)
     if (dt_slurm_node(node, key, &size, NULL) == 0) {
         char *known = dt_topology_find(NULL, cache, NULL, key);
         if (!known && sees_all(&size))
-            keep(cache, key, &size);
+            keep(cache, key, node, &size);
         free(known);
     }
     free(cache);

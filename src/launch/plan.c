@@ -261,7 +261,32 @@ static int fill(struct dt_launch_plan *p, struct room *room, int **counts, struc
     return rc;
 }
 
-static int place(struct dt_launch_plan *p, struct dt_error *e)
+/* How many tasks in a row go to a node before the next one has its turn; 0: all of them. */
+static int tasks_at_a_turn(char *const *env, bool het, int group)
+{
+    const char *distribution = group_env(env, "SLURM_DISTRIBUTION", het, group);
+    if (distribution && dt_starts_with(distribution, "cyclic"))
+        return 1;
+    if (distribution && dt_starts_with(distribution, "plane"))
+        return env_int(group_env(env, "SLURM_DIST_PLANESIZE", het, group), 0);
+    return 0;
+}
+
+/* The tasks of a role in the order of their ranks. */
+static void add_tasks(struct dt_launch_plan *p, size_t role, int *counts, int turn)
+{
+    size_t end = p->n_tasks + (size_t)p->roles[role].count;
+    int rank = 0;
+    p->tasks = dt_xrealloc(p->tasks, end, sizeof(*p->tasks));
+    while (p->n_tasks < end)
+        for (size_t i = 0; i < p->n_nodes; i++)
+            for (int k = 0; counts[i] > 0 && (!turn || k < turn); k++) {
+                p->tasks[p->n_tasks++] = (struct dt_launch_task){(int)role, rank++, (int)i, 0};
+                counts[i]--;
+            }
+}
+
+static int place(struct dt_launch_plan *p, char *const *env, struct dt_error *e)
 {
     struct room room = {.cpus = dt_xcalloc(p->n_nodes, sizeof(int)),
                         .gpus = dt_xcalloc(p->n_nodes, sizeof(int))};
@@ -271,13 +296,8 @@ static int place(struct dt_launch_plan *p, struct dt_error *e)
         room.gpus[i] = p->nodes[i].gpus;
     }
     int rc = fill(p, &room, counts, e);
-    for (size_t r = 0; r < p->n_roles && rc == 0; r++) {
-        int rank = 0;
-        p->tasks = dt_xrealloc(p->tasks, p->n_tasks + (size_t)p->roles[r].count, sizeof(*p->tasks));
-        for (size_t i = 0; i < p->n_nodes; i++)
-            for (int k = 0; k < counts[r][i]; k++)
-                p->tasks[p->n_tasks++] = (struct dt_launch_task){(int)r, rank++, (int)i, 0};
-    }
+    for (size_t r = 0; r < p->n_roles && rc == 0; r++)
+        add_tasks(p, r, counts[r], tasks_at_a_turn(env, p->het, p->roles[r].group));
     for (size_t r = 0; r < p->n_roles; r++)
         free(counts[r]);
     free(counts);
@@ -383,7 +403,7 @@ static int read_all(struct dt_launch_plan *p, char *const *env, struct dt_error 
     for (size_t i = 0; i < (p->het ? p->n_roles : 1); i++)
         if (read_group(p, env, (int)i, e) < 0)
             return -1;
-    if (place(p, e) < 0)
+    if (place(p, env, e) < 0)
         return -1;
     p->share_cores =
         !p->het && !p->steps && p->n_roles > 1 && cores_are_short(p, threads_per_core());

@@ -36,12 +36,29 @@ void dt_step_environ(char *const *env, struct dt_strv *out)
 {
     /* What sbatch set for srun to take as options: it speaks of the whole job, not of one role. */
     static const char *const dropped[] = {
-        "SLURM_NTASKS",         "SLURM_NPROCS=",      "SLURM_CPUS_PER_", "SLURM_GPUS",
-        "SLURM_GPU_BIND",       "SLURM_GRES",         "SLURM_TRES_PER_", "SLURM_TRES_BIND",
-        "SLURM_MEM_PER_",       "SLURM_DISTRIBUTION", "SLURM_EXACT=",    "SLURM_OVERLAP=",
-        "SLURM_EXCLUSIVE=",     "SLURM_WHOLE=",       "SLURM_NNODES=",   "SLURM_HOSTFILE=",
-        "SLURM_KILL_BAD_EXIT=", "SLURM_WAIT=",        "DT_PLAN",         "DT_SLURM_NTASKS=",
-        "SLURM_STEP_GRES=",     "SLURM_HET_GROUP=",
+        "SLURM_NTASKS",
+        "SLURM_NPROCS=",
+        "SLURM_CPUS_PER_",
+        "SLURM_GPUS",
+        "SLURM_GPU_BIND",
+        "SLURM_GRES",
+        "SLURM_TRES_PER_",
+        "SLURM_TRES_BIND",
+        "SLURM_MEM_PER_",
+        "SLURM_DISTRIBUTION",
+        "SLURM_EXACT=",
+        "SLURM_OVERLAP=",
+        "SLURM_EXCLUSIVE=",
+        "SLURM_WHOLE=",
+        "SLURM_NNODES=",
+        "SLURM_HOSTFILE=",
+        "SLURM_KILL_BAD_EXIT=",
+        "SLURM_WAIT=",
+        "DT_PLAN",
+        "DT_SLURM_NTASKS=",
+        "SLURM_STEP_GRES=",
+        "SLURM_HET_GROUP=",
+        "SRUN_CPUS_PER_TASK=",
     };
     for (; *env; env++) {
         bool drop = false;
@@ -52,15 +69,21 @@ void dt_step_environ(char *const *env, struct dt_strv *out)
     }
 }
 
+/* Tasks of a role by node. Caller frees. */
+static int *count_tasks(const struct dt_launch_plan *p, size_t role)
+{
+    int *n = dt_xcalloc(p->n_nodes, sizeof(*n));
+    for (size_t t = 0; t < p->n_tasks; t++)
+        n[p->tasks[t].node] += p->tasks[t].role == (int)role;
+    return n;
+}
+
 static int nodes_of(const struct dt_launch_plan *p, size_t role)
 {
-    int n = 0, last = -1; /* a role's tasks stand in the order of the nodes */
-    for (size_t t = 0; t < p->n_tasks; t++) {
-        if (p->tasks[t].role != (int)role || p->tasks[t].node == last)
-            continue;
-        last = p->tasks[t].node;
-        n++;
-    }
+    int n = 0, *tasks = count_tasks(p, role);
+    for (size_t i = 0; i < p->n_nodes; i++)
+        n += tasks[i] > 0;
+    free(tasks);
     return n;
 }
 
@@ -75,18 +98,12 @@ static int roles_with_gpus(const struct dt_launch_plan *p)
 /* Tasks of a role on each of its nodes, 0 where they are not the same on all. */
 static int even_tasks(const struct dt_launch_plan *p, size_t role)
 {
-    int nodes = nodes_of(p, role), even = p->roles[role].count / nodes, on_node = 0;
-    for (size_t t = 0; t < p->n_tasks; t++) {
-        if (p->tasks[t].role != (int)role)
-            continue;
-        bool last = t + 1 == p->n_tasks || p->tasks[t + 1].role != (int)role ||
-                    p->tasks[t + 1].node != p->tasks[t].node;
-        on_node++;
-        if (last && on_node != even)
-            return 0;
-        on_node = last ? 0 : on_node;
-    }
-    return even;
+    int even = p->roles[role].count / nodes_of(p, role), *tasks = count_tasks(p, role);
+    bool is_even = true;
+    for (size_t i = 0; i < p->n_nodes; i++)
+        is_even &= !tasks[i] || tasks[i] == even;
+    free(tasks);
+    return is_even ? even : 0;
 }
 
 /* Without a GPU option a step has all GPUs of the job on its nodes, and every task sees all of
@@ -635,7 +652,8 @@ static char *write_asked(const struct dt_launch_plan *p, const char *asked, int 
     struct dt_strv names = DT_STRV_INIT;
     struct dt_buf b = DT_BUF_INIT;
     char *path = dt_xasprintf("%s/launch-%d-mpi.hosts", p->dir, number);
-    int last = -1, rc = asked ? dt_hostlist_expand(asked, &names, e) : 0;
+    bool *seen = dt_xcalloc(p->n_nodes, sizeof(*seen));
+    int rc = asked ? dt_hostlist_expand(asked, &names, e) : 0;
     *tasks = *nodes = 0;
     for (size_t t = 0; t < p->n_tasks && rc == 0; t++) {
         const char *name = p->nodes[p->tasks[t].node].name;
@@ -645,8 +663,8 @@ static char *write_asked(const struct dt_launch_plan *p, const char *asked, int 
         if (!wanted)
             continue;
         dt_buf_addf(&b, "%s\n", name);
-        *nodes += p->tasks[t].node != last;
-        last = p->tasks[t].node;
+        *nodes += !seen[p->tasks[t].node];
+        seen[p->tasks[t].node] = true;
         ++*tasks;
     }
     if (rc == 0 && !*tasks)
@@ -655,6 +673,7 @@ static char *write_asked(const struct dt_launch_plan *p, const char *asked, int 
         rc = dt_write_file(path, b.s, b.len, 0600, e);
     dt_strv_free(&names);
     dt_buf_free(&b);
+    free(seen);
     if (rc == 0)
         return path;
     free(path);

@@ -44,6 +44,7 @@ struct dt_partition_limits {
     uint64_t first_mem;
     bool exclusive;           /* whole nodes only */
     bool reserved, root_only; /* for jobs in a reservation only, or for root */
+    bool foreign; /* this user is none of those, or in none of the groups, that may use it */
     /* Lists, "a,b"; NULL: all, or nobody. */
     char *allow_accounts, *deny_accounts, *allow_qos, *deny_qos, *allow_groups;
     char *qos; /* whose limits hold for all jobs in the partition */

@@ -110,6 +110,7 @@ void dt_put_partition_limits(struct json_object *o, const struct dt_partition_li
     dt_put_flag(o, "exclusive", l->exclusive);
     dt_put_flag(o, "reserved", l->reserved);
     dt_put_flag(o, "root_only", l->root_only);
+    dt_put_flag(o, "foreign", l->foreign);
     dt_put_text(o, "allow_accounts", l->allow_accounts);
     dt_put_text(o, "deny_accounts", l->deny_accounts);
     dt_put_text(o, "allow_qos", l->allow_qos);
@@ -138,6 +139,7 @@ void dt_take_partition_limits(struct dt_fields *f, struct dt_partition_limits *l
     dt_fields_bool(f, "exclusive", &l->exclusive);
     dt_fields_bool(f, "reserved", &l->reserved);
     dt_fields_bool(f, "root_only", &l->root_only);
+    dt_fields_bool(f, "foreign", &l->foreign);
     dt_fields_text(f, "allow_accounts", &l->allow_accounts);
     dt_fields_text(f, "deny_accounts", &l->deny_accounts);
     dt_fields_text(f, "allow_qos", &l->allow_qos);

@@ -167,6 +167,9 @@ static const char *partition_why_not(const struct dt_needed *n, const struct dt_
     bool raised = !p->scheduling.enforced || !n->request->nodes;
     if (l->reserved)
         return "partition: it is open to jobs in a reservation only";
+    if (l->foreign)
+        return l->root_only ? "partition: it is open to root only"
+                            : "partition: you are in none of its groups";
     if (!admits(l->allow_accounts, l->deny_accounts, c->account))
         return "partition: it is not open to the job's account";
     if (!admits(l->allow_qos, l->deny_qos, c->qos))

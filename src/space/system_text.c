@@ -148,7 +148,7 @@ static char *partition_text(const struct dt_partition_limits *l)
     add_list(&b, "not accounts", l->deny_accounts);
     add_list(&b, "QOS", l->allow_qos);
     add_list(&b, "not QOS", l->deny_qos);
-    add_list(&b, "groups", l->allow_groups);
+    add_list(&b, l->foreign ? "groups that you are not in" : "groups", l->allow_groups);
     add_list(&b, "limits of QOS", l->qos);
     free(time);
     return dt_buf_take(&b);

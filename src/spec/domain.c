@@ -292,11 +292,11 @@ static int parse_fidelity(const struct dt_place *p, struct dt_param *d, struct j
     return 0;
 }
 
-/* Sizes of a worker that the nodes suggest. */
+/* Sizes of a worker that the nodes suggest, and how many of them there are. */
 static bool may_be_natural(const char *name)
 {
     return strcmp(name, "worker_gpus") == 0 || strcmp(name, "worker_cpus") == 0 ||
-           strcmp(name, "worker_mem") == 0;
+           strcmp(name, "worker_mem") == 0 || strcmp(name, "worker_nodes") == 0;
 }
 
 static bool is_auto(const struct dt_param *d, struct json_object *o)
@@ -315,8 +315,10 @@ static int parse_domain(const struct dt_place *p, struct dt_param *d, struct jso
         d->natural = true;
         return may_be_natural(d->name)
                    ? 0
-                   : dt_spec_fail(p, e,
-                                  "only worker_gpus, worker_cpus and worker_mem can be \"auto\"");
+                   : dt_spec_fail(
+                         p, e,
+                         "only worker_gpus, worker_cpus, worker_mem and worker_nodes can be "
+                         "\"auto\"");
     }
     if (json_object_is_type(o, json_type_array))
         return parse_choices(p, d, o, e);

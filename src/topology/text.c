@@ -217,11 +217,22 @@ struct json_object *dt_topology_to_json(const struct dt_topology *t)
 
 /* ---- seats ---- */
 
-char *dt_seats_text(const struct dt_seat *seats, size_t n)
+/* Of which nodes the seat has its memory first, "0,2"; NULL: of none in particular. Caller frees.
+ */
+static char *mem_of(const struct dt_topology *t, const struct dt_seat *s)
+{
+    hwloc_bitmap_t nodes = dt_topology_near_mem(t, s->pus);
+    char *text = nodes ? dt_pus_list(nodes) : NULL;
+    hwloc_bitmap_free(nodes);
+    return text;
+}
+
+char *dt_seats_text(const struct dt_topology *t, const struct dt_seat *seats, size_t n)
 {
     struct dt_buf b = DT_BUF_INIT;
     for (size_t i = 0; i < n; i++) {
-        char *list = dt_pus_list(seats[i].pus), *mask = dt_pus_mask(seats[i].pus);
+        char *list = dt_pus_list(seats[i].pus), *mask = dt_pus_mask(seats[i].pus),
+             *mem = mem_of(t, &seats[i]);
         dt_buf_addf(&b, "%s: CPUs %s (%s)", seats[i].role, list, mask);
         for (size_t j = 0; j < seats[i].gpus; j++)
             dt_buf_addf(&b, "%s%zu",
@@ -229,14 +240,18 @@ char *dt_seats_text(const struct dt_seat *seats, size_t n)
                         : seats[i].gpus > 1 ? ", GPUs "
                                             : ", GPU ",
                         seats[i].gpu[j]);
+        if (mem)
+            dt_buf_addf(&b, ", memory of NUMA node %s", mem);
         dt_buf_add(&b, "\n");
+        free(mem);
         free(list);
         free(mask);
     }
     return dt_buf_take(&b);
 }
 
-struct json_object *dt_seats_to_json(const struct dt_seat *seats, size_t n)
+struct json_object *dt_seats_to_json(const struct dt_topology *t, const struct dt_seat *seats,
+                                     size_t n)
 {
     struct json_object *list = json_object_new_array();
     for (size_t i = 0; i < n; i++) {
@@ -247,6 +262,9 @@ struct json_object *dt_seats_to_json(const struct dt_seat *seats, size_t n)
         for (size_t j = 0; j < seats[i].gpus; j++)
             json_object_array_add(gpus, json_object_new_int64((int64_t)seats[i].gpu[j]));
         json_object_object_add(o, "gpus", gpus);
+        char *mem = mem_of(t, &seats[i]);
+        if (mem)
+            take_text(o, "memory", mem);
         json_object_array_add(list, o);
     }
     return list;

@@ -72,8 +72,8 @@ void dt_topology_nearest(const struct dt_topology *t, size_t numa, size_t *order
 /* The PUs of the cores of a GPU's NUMA node; of all cores where it is near none that has any.
  * Caller frees. */
 hwloc_bitmap_t dt_topology_near_gpu(const struct dt_topology *t, size_t gpu);
-/* The NUMA nodes of the cores with these PUs, by the kernel's numbers. NULL where those are all that
- * have memory. Caller frees. */
+/* The NUMA nodes of the cores with these PUs, by the kernel's numbers. NULL where those are all
+ * that have memory. Caller frees. */
 hwloc_bitmap_t dt_topology_near_mem(const struct dt_topology *t, hwloc_const_bitmap_t pus);
 /* The network device that servers should sit next to: the first of a fabric, else the first; NULL:
  * none. */
@@ -142,8 +142,9 @@ char *dt_pus_mask(hwloc_const_bitmap_t pus);
 char *dt_topology_text(const struct dt_topology *t);
 struct json_object *dt_topology_to_json(const struct dt_topology *t);
 /* Seats, one a line: "worker 0  CPUs 0-3 (0xf)  GPUs 0,1"; and as an array of objects. */
-char *dt_seats_text(const struct dt_seat *seats, size_t n);
-struct json_object *dt_seats_to_json(const struct dt_seat *seats, size_t n);
+char *dt_seats_text(const struct dt_topology *t, const struct dt_seat *seats, size_t n);
+struct json_object *dt_seats_to_json(const struct dt_topology *t, const struct dt_seat *seats,
+                                     size_t n);
 
 /* ---- files of topologies (store.c) ---- */
 

@@ -4,12 +4,23 @@
 load common
 
 setup_file() {
-    cluster_up --nodes 4 --cpus 4 --dbd --conf AccountingStorageEnforce=limits,qos
+    cluster_up --nodes 4 --cpus 4 --dbd --conf AccountingStorageEnforce=limits,qos \
+        --conf "PartitionName=closed Nodes=h1 AllowGroups=daemon" --conf "PartitionName=rooms Nodes=h1 RootOnly=YES" \
+        --conf "PartitionName=open Nodes=h1 AllowGroups=daemon,$(ordinary id -gn)"
     [ -n "${DT_CLUSTER_MISSING-}" ] || add_accounts
 }
 
 teardown_file() {
     cluster_down
+}
+
+# Runs a command as a user whom Slurm does not let everywhere.
+ordinary() {
+    if [ "$(id -u)" = 0 ]; then
+        setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"
+    else
+        "$@"
+    fi
 }
 
 # An account a test, so that none meets another's limits.
@@ -105,6 +116,24 @@ what_a_qos_refuses() {
     awk '/stranger/ { n++ } END { exit n > 0 }' out
     dt-tune topo --save=c.json
     dt-tune topo --cluster=c.json | diff out -
+}
+
+@test "partitions for other groups, or for root, are told and not tried" {
+    cd "$BATS_TEST_TMPDIR"
+    [ "$(id -u)" = 0 ] || skip "the cluster's own user may go everywhere"
+    ordinary dt-tune --version || skip "the tools are where only root may go"
+    ordinary dt-tune topo --format=json >c.json
+    dt-tune topo --cluster=c.json | tr -s ' \n' ' ' >out
+    cat out
+    grep -q 'groups that you are not in daemon' out
+    grep -q 'groups daemon,nogroup' out
+    echo '{"dt": {"workers": [1, 2], "partition": {"choices": ["main", "closed", "open", "rooms"]}}}' >spec.json
+    dt-tune check --cluster=c.json spec.json >out
+    cat out
+    grep -q '2 excluded: partition: you are in none of its groups' out
+    grep -q '2 excluded: partition: it is open to root only' out
+    dt-tune topo --save=c.json
+    dt-tune check --cluster=c.json spec.json | grep -q '^.*8 configurations'
 }
 
 @test "a database that is down keeps nobody waiting" {

@@ -347,11 +347,15 @@ static void jobs_as_submitted_can_start_or_never(void **state)
 static void limits_come_in_slurms_order(void **state)
 {
     static const char text[] =
-        "{\"version\": 1, \"kinds\": [{\"cpus\": 64, \"mem\": 65536, \"partitions\": \"p,q,r\", \"nodes\": "
+        "{\"version\": 1, \"kinds\": [{\"cpus\": 64, \"mem\": 65536, \"partitions\": \"p,q,r,s,t,v\", \"nodes\": "
         "[{\"state\": \"idle\", \"names\": \"n1\", \"usable\": true}]}],"
         " \"partitions\": [{\"name\": \"p\", \"state\": \"up\", \"preset\": true},"
         " {\"name\": \"q\", \"state\": \"up\", \"allow_accounts\": \"b,c\", \"deny_qos\": \"wide\"},"
-        " {\"name\": \"r\", \"state\": \"up\", \"allow_accounts\": \"a\", \"deny_qos\": \"wide\"}], \"limits\": ["
+        " {\"name\": \"r\", \"state\": \"up\", \"allow_accounts\": \"a\", \"deny_qos\": \"wide\"},"
+        " {\"name\": \"s\", \"state\": \"up\", \"allow_groups\": \"staff\", \"foreign\": true},"
+        " {\"name\": \"t\", \"state\": \"up\", \"root_only\": true, \"foreign\": true},"
+        " {\"name\": \"v\", \"state\": \"up\", \"root_only\": true, \"allow_groups\": \"staff\"}"
+        "], \"limits\": ["
         "  {\"who\": \"u\", \"user\": \"u\", \"account\": \"a\", \"preset\": true, \"per_job\": {\"cpu\": 8, \"node\": 1},"
         "   \"jobs\": 5},"
         "  {\"who\": \"a\", \"account\": \"a\", \"parent\": \"root\", \"per_job\": {\"cpu\": 4}, \"jobs\": 0,"
@@ -373,6 +377,11 @@ static void limits_come_in_slurms_order(void **state)
         {{"mem=100", "partition=q,p"}, NULL},
         {{"mem=100", "partition=r"}, NULL},
         {{"mem=100", "partition=r", "qos=wide"}, "partition: it is not open to the job's QOS"},
+        {{"mem=100", "partition=s"}, "partition: you are in none of its groups"},
+        {{"mem=100", "partition=s,p"}, NULL},
+        {{"mem=100", "partition=s,t"}, "partition: you are in none of its groups"},
+        {{"mem=100", "partition=t"}, "partition: it is open to root only"},
+        {{"mem=100", "partition=v"}, NULL},
     };
     struct dt_error e = DT_ERROR_INIT;
     struct dt_system *s = system_of(text, &e);

@@ -1145,6 +1145,17 @@ static void natural_sizes(void **state)
         {"\"worker_cpus\": \"auto\", \"worker_mem\": \"auto\"",
          "{\"nodes\": [{\"count\": 2, \"cpus\": 28, \"mem\": 32634}]}", 0,
          "worker_cpus=1,3,7,14,28 worker_mem=2039,4079,8158,16317,32634"},
+        /* from one node to as many as there are workers, or nodes, or as a job may have */
+        {"\"worker_nodes\": \"auto\", \"workers\": [2, 6]",
+         "{\"nodes\": [{\"count\": 9, \"cpus\": 4, \"mem\": 1000}]}", 0, "worker_nodes=1,2,4,6 workers=2,6"},
+        {"\"worker_nodes\": \"auto\", \"workers\": [64]",
+         "{\"nodes\": [{\"count\": 9, \"cpus\": 4, \"mem\": 1000}, {\"count\": 3, \"cpus\": 8, \"mem\": 1000}]}", 0,
+         "worker_nodes=1,2,4,8,12 workers=64"},
+        {"\"worker_nodes\": \"auto\", \"workers\": [64]",
+         "{\"nodes\": [{\"count\": 9, \"cpus\": 4, \"mem\": 1000}], \"max_nodes\": 4}", 0,
+         "worker_nodes=1,2,4 workers=64"},
+        {"\"worker_nodes\": \"auto\"", "{\"nodes\": [{\"count\": 9, \"cpus\": 4, \"mem\": 1000}]}", 0,
+         "worker_nodes=1"},
         {"\"worker_gpus\": \"auto\"", "{\"nodes\": [{\"count\": 2, \"cpus\": 30, \"mem\": 32634}]}", 0,
          "dt.worker_gpus: \"auto\" finds none on these nodes; leave it out"},
     };

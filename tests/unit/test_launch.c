@@ -126,6 +126,16 @@ static void test_slurms_layout_kept(void **state)
                              "SLURM_JOB_NODELIST=h[1-2]", "SLURM_JOB_CPUS_PER_NODE=8(x2)",
                              "SLURM_TASKS_PER_NODE=1(x2)", NULL},
                   "worker0@h1 worker1@h1 worker2@h2 worker3@h2");
+    /* and the order of ranks that the user wants, of every role */
+    expect_layout((char *[]){PACKED(ROLE("worker", 4, 1, 0)), "SLURM_JOB_ID=5",
+                             "SLURM_JOB_NODELIST=h[1-2]", "SLURM_JOB_CPUS_PER_NODE=8(x2)",
+                             "SLURM_TASKS_PER_NODE=3,1", "SLURM_DISTRIBUTION=cyclic:block", NULL},
+                  "worker0@h1 worker1@h2 worker2@h1 worker3@h1");
+    expect_layout(
+        (char *[]){PACKED(ROLE("ps", 2, 1, 0) "," ROLE("worker", 6, 1, 0)), "SLURM_JOB_ID=5",
+                   "SLURM_JOB_NODELIST=h[1-2]", "SLURM_JOB_CPUS_PER_NODE=8(x2)",
+                   "SLURM_DISTRIBUTION=plane", "SLURM_DIST_PLANESIZE=2", NULL},
+        "ps0@h1 ps1@h2 worker0@h1 worker1@h1 worker2@h2 worker3@h2 worker4@h1 worker5@h2");
 }
 
 static void test_het(void **state)
@@ -143,6 +153,9 @@ static void test_het(void **state)
                    NULL};
     (void)state;
     expect_layout(env, "ps0@h1 worker0@h2 worker1@h3 worker2@h3");
+    env[3] = "SLURM_DISTRIBUTION_HET_GROUP_1=cyclic";
+    env[8] = "SLURM_TASKS_PER_NODE_HET_GROUP_1=2,1";
+    expect_layout(env, "ps0@h1 worker0@h2 worker1@h3 worker2@h2");
     env[4] = "X=";
     expect_layout(env,
                   "SLURM_JOB_NODELIST_HET_GROUP_<n> is not set: start this inside a Slurm job");
@@ -312,7 +325,7 @@ static void test_step_gpus(void **state)
 #define OFF ",\"bind\":\"none\""
 #define UNEVEN "\"on\":{\"h1\":1,\"h2\":2}"
     static const struct {
-        char *env[5];
+        char *env[6];
         const char *options, *sees; /* of the last role */
     } cases[] = {
         {{PLAN("packed", OWN, ROLE("worker", 2, 1, 2)), JOB}, "", "own"},
@@ -326,6 +339,10 @@ static void test_step_gpus(void **state)
         {{PLAN("packed", "", ROLE("ps", 2, 1, 1) "," ROLE("worker", 3, 1, 2)), JOB},
          "--gpus=6",
          "given"},
+        {{PLAN("steps", OWN, SHARE("worker", 4, 1, 1, "\"on\":{\"h1\":2,\"h2\":2}")),
+          "SLURM_DISTRIBUTION=cyclic", JOB},
+         "--gres=gpu:2",
+         "own"},
         {{PLAN("packed", OWN OFF, ROLE("ps", 2, 1, 1) "," ROLE("worker", 4, 1, 2)), JOB},
          "--gpus-per-task=2",
          "given"},
@@ -589,6 +606,7 @@ static void test_step_environ(void **state)
                    "SLURM_MEM_PER_CPU=5",
                    "SLURM_JOB_ID=5",
                    "SLURM_CPUS_PER_TASK=2",
+                   "SRUN_CPUS_PER_TASK=2",
                    "PATH=/bin",
                    "DT_PLAN={}",
                    "DT_PLAN_JOB=5",

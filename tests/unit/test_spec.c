@@ -439,7 +439,7 @@ static const struct {
     {"{\"dt\": {\"workers\": 2},\n\"checkpoint\": {\"exit_code\": 256}}",
      "S.json:2: checkpoint.exit_code: a program's exit code is at most 255"},
     {"{\"dt\": {\n\"ps_cpus\": \"auto\"}}",
-     "S.json:2: dt.ps_cpus: only worker_gpus, worker_cpus and worker_mem can be \"auto\""},
+     "S.json:2: dt.ps_cpus: only worker_gpus, worker_cpus, worker_mem and worker_nodes can be \"auto\""},
     {"{\"dt\": {\"workers\": 2},\n\"placement\": {\"bind\": \"all\"}}",
      "S.json:2: placement.bind: \"all\" is not a way to bind tasks; auto or none"},
     {"{\"dt\": {\"workers\": 2},\n\"placement\": {\"bnd\": \"none\"}}",

@@ -599,12 +599,13 @@ static void test_seats_text(void **state)
     size_t n = read_seats("worker:4:2 ps:1", seats);
     assert_int_equal(dt_topology_share_gpus(t, pool, 4, seats, n, NULL), 0);
     assert_int_equal(dt_topology_seat(t, NULL, false, seats, n, NULL), 0);
-    char *text = dt_seats_text(seats, n);
-    assert_string_equal(
-        text, "worker: CPUs 0-1,8-9 (0x303), GPUs 0,1\nps: CPUs 80-81 (0x300000000000000000000)\n");
+    char *text = dt_seats_text(t, seats, n);
+    assert_string_equal(text, "worker: CPUs 0-1,8-9 (0x303), GPUs 0,1, memory of NUMA node 0\n"
+                              "ps: CPUs 80-81 (0x300000000000000000000), memory of NUMA node 1\n");
     free(text);
-    struct json_object *o = dt_seats_to_json(seats, n), *first = dt_json_at(o, 0);
+    struct json_object *o = dt_seats_to_json(t, seats, n), *first = dt_json_at(o, 0);
     assert_string_equal(dt_json_str(first, "mask", ""), "0x303");
+    assert_string_equal(dt_json_str(first, "memory", ""), "0");
     assert_int_equal(dt_json_count(dt_json_get(first, "gpus")), 2);
     json_object_put(o);
     dt_seats_free(seats, n);
@@ -669,6 +670,40 @@ static void test_files(void **state)
     free(file);
 }
 
+/* The cache is below XDG_CACHE_HOME. */
+static void test_unknown(void **state)
+{
+    char home[] = "/tmp/dt-test-XXXXXX", key[17];
+    struct dt_node_class kinds[] = {{.cpus = 8, .cores = 8}, {.cpus = 4, .cores = 4}};
+    struct dt_cluster c = {.classes = kinds, .n = 2};
+    (void)state;
+    assert_non_null(mkdtemp(home));
+    setenv("XDG_CACHE_HOME", home, 1);
+    char *cache = dt_topology_cache();
+    assert_int_equal(dt_mkdirs(cache, NULL), 0);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(dt_topology_unknown(&c));
+        dt_topology_key(&kinds[i], key);
+        char *file = dt_xasprintf("%s.xml", key);
+        write_text(cache, file, "");
+        free(file);
+    }
+    assert_false(dt_topology_unknown(&c));
+    for (size_t i = 0; i < 2; i++) {
+        dt_topology_key(&kinds[i], key);
+        char *path = dt_xasprintf("%s/%s.xml", cache, key);
+        unlink(path);
+        free(path);
+    }
+    char *parent = dt_xasprintf("%s/dt-tune", home);
+    assert_int_equal(rmdir(cache), 0);
+    assert_int_equal(rmdir(parent), 0);
+    assert_int_equal(rmdir(home), 0);
+    unsetenv("XDG_CACHE_HOME");
+    free(parent);
+    free(cache);
+}
+
 static void check_error(const char *path, const char *want)
 {
     struct dt_error e = DT_ERROR_INIT;
@@ -721,6 +756,7 @@ int main(void)
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_seats_text),
         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_here),
         cmocka_unit_test(test_any_plan),
