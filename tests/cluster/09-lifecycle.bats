@@ -204,7 +204,7 @@ unblock() {
 # Ends the tuner's own process (the tuning job's script has become it) as a crash would.
 kill_tuner() {
     local pid
-    pid=$(pgrep -f "dt-tune run --carrier .*/job0*$job/slurm_script")
+    pid=$(pgrep -f "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$job/slurm_script")
     kill -KILL "$pid"
     soon 10 job_ended "$job"
 }

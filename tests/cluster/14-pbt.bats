@@ -43,7 +43,7 @@ END
 
 # Ends the tuner's own process as a crash would.
 kill_tuner() {
-    kill -KILL "$(pgrep -f "dt-tune run --carrier .*/job0*$1/slurm_script")"
+    kill -KILL "$(pgrep -f "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$1/slurm_script")"
     wait_for 20 job_ended "$1"
 }
 
