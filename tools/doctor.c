@@ -347,8 +347,8 @@ static void check_spank(struct visit *v)
     struct spank s = {0};
     char *out;
     /* slurmctld names it only where slurm.conf does */
-    char *stack = *v->site.plugstack ? dt_xstrdup(v->site.plugstack)
-                                     : dt_beside_slurm_conf("plugstack.conf");
+    char *stack =
+        *v->site.plugstack ? dt_xstrdup(v->site.plugstack) : dt_beside_slurm_conf("plugstack.conf");
     read_plugstack(stack, 0, &s);
     if (!s.path)
         bad(v,

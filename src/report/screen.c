@@ -231,9 +231,7 @@ static void add_ended_trial(const struct dt_study *s, const struct dt_trial *t,
     char *run = isfinite(t->run_s) ? dt_format_duration(t->run_s) : dt_xstrdup("-");
     char *value = dt_report_value(s, t->value), *config = dt_config_text(s->space, t->x);
     bool well = t->cause == DT_CAUSE_OK || t->cause == DT_CAUSE_TARGET;
-    const char *state = t == best                        ? "best"
-                        : t->status == DT_STATUS_FAILED ? "failed"
-                                                         : "ended";
+    const char *state = t == best ? "best" : t->status == DT_STATUS_FAILED ? "failed" : "ended";
     linef(lines, at.columns, "%5d %6s %9s %10s  %s%s%s", t->id, state, run, value,
           well ? "" : dt_cause_names[t->cause], well ? "" : ": ", config);
     free(run);
