@@ -45,8 +45,11 @@ AC_DEFUN([X_AC_SLURM], [
                /usr/lib64/slurm /usr/lib/slurm /opt/slurm/lib/slurm; do
       AS_IF([test -e "$dir/select_cons_tres.so"], [slurmplugindir=$dir; break])
     done])
+  x_ac_slurm_found=$slurmplugindir
   AS_IF([test -z "$slurmplugindir"], [slurmplugindir='${libdir}/slurm'])
   AC_MSG_RESULT([$slurmplugindir])
+  AS_IF([test -z "$x_ac_slurm_found"],
+    [AC_MSG_WARN([Slurm's own plugins were not found here; if they are elsewhere on the cluster (scontrol show config | grep PluginDir), give --with-slurm-plugindir=DIR])])
 
   # Where dt-tune.conf is, with slurm.conf, when SLURM_CONF does not say so.
   AC_ARG_WITH([slurm-sysconfdir],

@@ -50,6 +50,10 @@ content() {
     content "$plugins" >files
     grep -qE '^/usr/lib/.*/spank_dt_tune\.so$' files
     grep -qE '^/usr/lib/.*/job_submit_dt_tune\.so$' files
+    # Where Slurm looks for them, also if it was built where only Slurm's headers are.
+    if dpkg -L slurm-wlm-basic-plugins >slurms 2>/dev/null; then
+        grep -qx "$(dirname "$(grep -m 1 '/select_cons_tres\.so$' slurms)")/spank_dt_tune.so" files
+    fi
     grep -qx /usr/share/dt-tune/plugstack.conf.d/dt-tune.conf files
     run ! grep /etc/slurm files
     grep -qx /usr/share/man/man8/job_submit_dt_tune.8.gz files

@@ -346,14 +346,18 @@ static void check_spank(struct visit *v)
     static const char *const argv[] = {"sbatch", "--help", NULL};
     struct spank s = {0};
     char *out;
-    read_plugstack(v->site.plugstack, 0, &s);
+    /* slurmctld names it only where slurm.conf does */
+    char *stack =
+        *v->site.plugstack ? dt_xstrdup(v->site.plugstack) : dt_beside_slurm_conf("plugstack.conf");
+    read_plugstack(stack, 0, &s);
     if (!s.path)
         bad(v,
             "add a line \"include /etc/slurm/plugstack.conf.d/*.conf\" to it and put "
             "dt-tune.conf into that folder, on "
             "every host; or use dt-sbatch, which needs no plugin",
-            "%s does not name spank_dt_tune.so",
-            *v->site.plugstack ? v->site.plugstack : "plugstack.conf, if there is one,");
+            access(stack, R_OK) == 0 ? "%s does not name spank_dt_tune.so"
+                                     : "%s, which would name spank_dt_tune.so, cannot be read",
+            stack);
     else if (check_file(v, "spank_dt_tune.so", s.path))
         check_started(v, &s);
     if (s.path && runs(argv, &out)) {
@@ -361,9 +365,10 @@ static void check_spank(struct visit *v)
             well("sbatch knows --dt-tune");
         else
             bad(v, "look at what sbatch -vv says of spank; is it the sbatch of this cluster?",
-                "sbatch does not know --dt-tune, though %s names the plugin", v->site.plugstack);
+                "sbatch does not know --dt-tune, though %s names the plugin", stack);
         free(out);
     }
+    free(stack);
     free(s.path);
     free(s.tune);
 }

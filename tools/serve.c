@@ -84,6 +84,8 @@ static struct dt_setup *read_setup(char **argv, const char *sbatch, struct dt_er
         dt_setup_free(s);
         s = NULL;
     }
+    if (s && !s->resume)
+        warn_of_fixed_size(s);
     return s;
 }
 

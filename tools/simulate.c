@@ -639,8 +639,9 @@ static int read_options(int argc, char **argv, struct options *o, struct dt_erro
     else if (optind == argc && o->spec && o->table)
         return 0;
     else
-        dt_fail(e, "simulate: --spec=S.json and --table=T.csv are needed and nothing else; see dt-tune "
-                   "simulate --help");
+        dt_fail(
+            e, "simulate: --spec=S.json and --table=T.csv are needed and nothing else; see dt-tune "
+               "simulate --help");
     return 1 + EXIT_USAGE;
 }
 

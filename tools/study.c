@@ -389,8 +389,8 @@ static char *best_command(const char *dir, const struct dt_setup *s)
     return text;
 }
 
-/* The study's script has to be named, but is not read: the study has its own. dt-sbatch is there with and without the
- * plugins. */
+/* The study's script has to be named, but is not read: the study has its own. dt-sbatch is there
+ * with and without the plugins. */
 static void print_how_to_resume(const char *dir, bool here, const struct dt_setup *s)
 {
     const char *how = s->external ? "dt-tune serve"

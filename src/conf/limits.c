@@ -10,13 +10,18 @@
 /* Of a search when SPEC says nothing; see dt_spec_parse(). */
 #define DEFAULT_CONFIGS 60
 
-char *dt_conf_path(void)
+char *dt_beside_slurm_conf(const char *name)
 {
     const char *slurm_conf = getenv("SLURM_CONF");
     const char *slash = slurm_conf ? strrchr(slurm_conf, '/') : NULL;
     if (slash)
-        return dt_xasprintf("%.*s/" DT_CONF_NAME, (int)(slash - slurm_conf), slurm_conf);
-    return dt_xstrdup(DT_SLURM_ETC "/" DT_CONF_NAME);
+        return dt_xasprintf("%.*s/%s", (int)(slash - slurm_conf), slurm_conf, name);
+    return dt_xasprintf("%s/%s", DT_SLURM_ETC, name);
+}
+
+char *dt_conf_path(void)
+{
+    return dt_beside_slurm_conf(DT_CONF_NAME);
 }
 
 int dt_conf_read(struct dt_conf *c, struct dt_error *e)

@@ -6,8 +6,10 @@
 #include "conf/conf.h"
 #include "util/util.h"
 
-/* Where it is: beside SLURM_CONF, else in the folder of slurm.conf that dt-tune was built for.
- * Caller frees. */
+/* A file beside SLURM_CONF, else in the folder of slurm.conf that dt-tune was built for. Caller
+ * frees. */
+char *dt_beside_slurm_conf(const char *name);
+/* Where dt-tune.conf is: there. Caller frees. */
 char *dt_conf_path(void);
 /* Reads it; the error names the file. */
 int dt_conf_read(struct dt_conf *c, struct dt_error *e);

@@ -101,8 +101,8 @@ struct dt_chronicle dt_chronicle_new(void);
 void dt_chronicle_apply(struct dt_chronicle *c, const struct dt_event *ev);
 void dt_chronicle_free(struct dt_chronicle *c);
 
-/* What the plots need beyond dt_report_json(), `job` being the job's name (NULL: there is none); the schema is in
- * dt-tune(1). The caller puts() it. */
+/* What the plots need beyond dt_report_json(), `job` being the job's name (NULL: there is none);
+ * the schema is in dt-tune(1). The caller puts() it. */
 struct json_object *dt_report_views(const char *job, const struct dt_study *s,
                                     const struct dt_chronicle *c);
 

@@ -224,14 +224,16 @@ static void add_open_trial(const struct dt_study *s, const struct dt_trial *t, s
 
 /* ---- those that are ---- */
 
+/* How it ended stands before the configuration, which may be cut off. */
 static void add_ended_trial(const struct dt_study *s, const struct dt_trial *t,
                             const struct dt_trial *best, struct dt_screen at, struct dt_strv *lines)
 {
     char *run = isfinite(t->run_s) ? dt_format_duration(t->run_s) : dt_xstrdup("-");
     char *value = dt_report_value(s, t->value), *config = dt_config_text(s->space, t->x);
     bool well = t->cause == DT_CAUSE_OK || t->cause == DT_CAUSE_TARGET;
-    linef(lines, at.columns, "%5d %6s %9s %10s  %s%s%s%s", t->id, t == best ? "best" : "ended", run,
-          value, config, well ? "" : " (", well ? "" : dt_cause_names[t->cause], well ? "" : ")");
+    const char *state = t == best ? "best" : t->status == DT_STATUS_FAILED ? "failed" : "ended";
+    linef(lines, at.columns, "%5d %6s %9s %10s  %s%s%s", t->id, state, run, value,
+          well ? "" : dt_cause_names[t->cause], well ? "" : ": ", config);
     free(run);
     free(value);
     free(config);

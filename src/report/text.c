@@ -448,7 +448,8 @@ static void print_front(FILE *f, const struct dt_study *s)
     size_t n;
     struct dt_merit *front = dt_report_front(s, &n);
     if (n > 1) {
-        fprintf(f, "\nnone of these is worse than another in run time%s cost%s%s:\n",
+        fprintf(f,
+                "\nnone of these is worse than another in run time%s cost (billed seconds)%s%s:\n",
                 quality ? "," : " and", quality ? " and " : "", quality ? quality->metric : "");
         for (size_t i = 0; i < n && i < 2 * TOP; i++) {
             char *config = dt_config_text(s->space, front[i].t->x),

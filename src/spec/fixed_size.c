@@ -37,13 +37,14 @@ static const char *number_of(const char *line, const char *option)
 
 static char *look_at(const char *line, const char *name, int number)
 {
-    for (size_t i = 0; line[strspn(line, " \t")] != '#' && i < sizeof(sizes) / sizeof(*sizes); i++) {
+    for (size_t i = 0; line[strspn(line, " \t")] != '#' && i < sizeof(sizes) / sizeof(*sizes);
+         i++) {
         const char *value = number_of(line, sizes[i].option);
         if (value)
             return dt_xasprintf("%s:%d: %s %.*s is the same in every trial, and the number of "
                                 "workers is not: %s",
-                                name, number, sizes[i].option,
-                                (int)strspn(value, "0123456789"), value, sizes[i].cure);
+                                name, number, sizes[i].option, (int)strspn(value, "0123456789"),
+                                value, sizes[i].cure);
     }
     return NULL;
 }

@@ -97,7 +97,8 @@ char *dt_option_place(const struct dt_submission *s, const struct dt_option *o);
 char *dt_option_title(const struct dt_submission *s, const struct dt_option *o);
 
 /* A warning of the first line of the script that says a launcher's size as a number ("train.sh:9:
- * --nnodes 2 is ..."), for submissions whose workers vary; NULL where there is none. Caller frees. */
+ * --nnodes 2 is ..."), for submissions whose workers vary; NULL where there is none. Caller frees.
+ */
 char *dt_submission_fixed_size(const struct dt_submission *s);
 
 /* {"options": [["partition","main"],["exclusive",null],...], "args": [...], "script_path": "..."}:

@@ -265,7 +265,11 @@ static char *what_is_missing(const struct dt_study *s, const struct dt_trial *t)
     dt_buf_add(&b, "reported: ");
     for (size_t i = 0; i < t->nmetrics; i++)
         dt_buf_addf(&b, "%s%s", i ? ", " : "", t->metrics[i].name);
-    dt_buf_add(&b, t->nmetrics ? "" : "nothing");
+    if (!t->nmetrics)
+        dt_buf_add(&b, pattern
+                           ? "nothing"
+                           : "nothing (dt-tune metric reports it, or a pattern in SPEC finds it "
+                             "in the output: METRICS in dt-tune(1))");
     return dt_buf_take(&b);
 }
 

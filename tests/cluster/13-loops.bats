@@ -119,7 +119,7 @@ END
     grep -q '^ *2 .* x=1  ended: quality missed$' "slurm-$id.out"
     grep -q '^ *| the last value of accuracy was 0.91$' "slurm-$id.out"
     grep -q '^best configuration: .* x=6$' "slurm-$id.out"
-    grep -q '^none of these is worse than another in run time, cost and accuracy:$' "slurm-$id.out"
+    grep -q '^none of these is worse than another in run time, cost (billed seconds) and accuracy:$' "slurm-$id.out"
 }
 
 @test "a real training shows with an epoch what it is worth, and the best had them all" {

@@ -258,25 +258,24 @@ END
         grep -q "^ok.*$word" said
     done
     # no plugins, no backfill, forgetful, and a folder that cannot be written
-    : >plugstack.conf
     dirs=$(scontrol show config | sed -n 's/^PluginDir *= //p')
     other=$("$BATS_TEST_DIRNAME/dt-cluster" up --nodes 1 --conf SchedulerType=sched/builtin --conf MinJobAge=10 \
-        --conf "PluginDir=$dirs" --conf "PlugStackConfig=$PWD/plugstack.conf" 3>&-)
+        --conf "PluginDir=$dirs" 3>&-)
     (
         eval "$("$BATS_TEST_DIRNAME/dt-cluster" env "$other")"
         PATH=$DT_BUILD:$PATH DT_TUNE_HISTORY=$BATS_TEST_TMPDIR/said/history run -1 dt-tune doctor
         echo "$output" >"$BATS_TEST_TMPDIR/ill"
         PATH=$DT_BUILD:$PATH DT_TUNE_HISTORY=$BATS_TEST_TMPDIR/said/history run -1 dt-tune doctor --no-plugins
         [[ $output != *plugstack* ]]
-        # a name in plugstack.conf is looked for along PluginDir
-        echo "optional spank_dt_tune.so" >"$BATS_TEST_TMPDIR/plugstack.conf"
+        # slurmctld does not name this file; a name in it is looked for along PluginDir
+        echo "optional spank_dt_tune.so" >"$other/etc/plugstack.conf"
         PATH=$DT_BUILD:$PATH run -1 dt-tune doctor
         [[ $output == *"ok    $DT_BUILD/.libs/spank_dt_tune.so is there"* ]]
     )
     "$BATS_TEST_DIRNAME/dt-cluster" down "$other"
     other=
     cat ill
-    for word in 'layout het cannot' 'forgets ended jobs' 'does not name spank_dt_tune' 'no job_submit plugin' 'said is not a folder'; do
+    for word in 'layout het cannot' 'forgets ended jobs' 'plugstack.conf, which would name spank_dt_tune.so, cannot' 'no job_submit plugin' 'said is not a folder'; do
         grep -A1 "^BAD.*$word" ill | grep -q '^      -> '
     done
     grep -q '5 things to mend' ill

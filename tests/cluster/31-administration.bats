@@ -149,3 +149,31 @@ log_lines() {
     run dt-tune doctor
     [[ $output == *"note  $conf: Refuse=dt-tune is being upgraded, back at noon"* ]]
 }
+
+# post SCRIPT: submits it through slurmrestd, which reads a request from its standard input where it is given no port; and
+# prints the job's id.
+post() {
+    local body
+    body=$("${PYTHON:-/usr/bin/python3}" -c '
+import json, os, sys
+keep = ("PATH", "SLURM_CONF", "DT_TUNE_HISTORY")
+print(json.dumps({"script": sys.argv[1], "job": {"name": "rest", "ntasks": 1, "current_working_directory": os.getcwd(),
+                                                 "environment": {name: os.environ[name] for name in keep}}}))' "$1")
+    # It takes the owner of a pipe for the user, and does not like to be root's.
+    printf '%s\r\n' 'POST /slurm/v0.0.38/job/submit HTTP/1.1' 'Host: here' 'Content-Type: application/json' \
+        "Content-Length: ${#body}" 'Connection: close' '' "$body" |
+        SLURMRESTD_SECURITY=disable_user_check,disable_unshare_files,disable_unshare_sysv PATH=$PATH:/usr/sbin \
+            timeout 60 slurmrestd -s openapi/v0.0.38 -a rest_auth/local -f "$SLURM_CONF" >answer 2>err || true
+    sed -nE 's/^ *"job_id": ([1-9][0-9]*).*/\1/p' answer
+}
+
+@test "slurmrestd: a job whose script is dt-sbatch starts a study, without any plugin's option" {
+    PATH=$PATH:/usr/sbin command -v slurmrestd >/dev/null || skip "slurmrestd is not installed"
+    dirs=$(scontrol show config | sed -n 's/^PluginDir *= //p')
+    [ -n "$(find ${dirs//:/ } -name openapi_v0_0_38.so)" ] || skip "slurmrestd speaks another version than v0.0.38"
+    printf '#!/bin/bash\n#SBATCH -n1 --time=5\nsrun true\n' >train.sh
+    job=$(post $'#!/bin/bash\nexec dt-sbatch --dt-tune --dt-workers=1,2 --dt-max-configs=2 --output=study.out train.sh')
+    [ -n "$job" ] || { cat err answer && false; }
+    wait_for 60 job_ended "$job"
+    wait_for 60 grep -qs 'best configuration: ' study.out || { tail -n +1 ./*.out && false; }
+}

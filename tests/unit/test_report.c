@@ -389,7 +389,7 @@ static void the_screen_says_where_the_study_is(void **state)
     assert_non_null(strstr(text, "   13   runs     5.0 s             ps=2 workers=2"));
     assert_non_null(strstr(text, "ps cpu 25% | worker cpu 95%"));
     assert_non_null(strstr(
-        text, "   12  ended     1.0 s          -  ps=1 workers=1 opt=adam x=0.5 (exit code)"));
+        text, "   12 failed     1.0 s          -  exit code: ps=1 workers=1 opt=adam x=0.5"));
     assert_non_null(strstr(text, "   11   best     1.6 s     1.60 s  ps=0 workers=5"));
     free(text);
     char *words = dt_report_progress(f.s);
