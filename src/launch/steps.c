@@ -69,7 +69,7 @@ static int roles_with_gpus(const struct dt_launch_plan *p)
 /* Tasks of a role on each of its nodes, 0 where they are not the same on all. */
 static int even_tasks(const struct dt_launch_plan *p, size_t role)
 {
-    int nodes = nodes_of(p, role), even = p->roles[role].count / nodes, on_node = 0;
+    int nodes = nodes_of(p, role), even = nodes ? p->roles[role].count / nodes : 0, on_node = 0;
     for (size_t t = 0; t < p->n_tasks; t++) {
         if (p->tasks[t].role != (int)role)
             continue;
