@@ -88,7 +88,7 @@ static struct dt_node_class size_of(const node_info_t *n)
         .cores = n->cores,
         .weight = n->weight,
         .features = (char *)(features ? features : ""),
-        .gres = (char *)(n->gres && strcmp(n->gres, "(null)") ? n->gres : "")};
+        .gres = (char *)(n->gres && strcmp(n->gres, "(null)") != 0 ? n->gres : "")};
 }
 
 /* The partitions of each node: "main,short". */
