@@ -198,6 +198,15 @@ struct settings {
     int seconds; /* that prepare may take */
 };
 
+/* 0 where it is no number of seconds up to a day. */
+static int read_seconds(const char *text)
+{
+    char *end;
+    long n = strtol(text, &end, 10);
+
+    return *end || n < 0 || n > 86400 ? 0 : (int)n;
+}
+
 static struct settings read_settings(int ac, char **av)
 {
     struct settings s = {BINDIR "/dt-tune", PREPARE_SECONDS};
@@ -205,8 +214,8 @@ static struct settings read_settings(int ac, char **av)
     for (int i = 0; i < ac; i++) {
         if (!strncmp(av[i], "dt_tune=/", 9))
             s.tool = av[i] + 8;
-        else if (!strncmp(av[i], "timeout=", 8) && atoi(av[i] + 8) > 0)
-            s.seconds = atoi(av[i] + 8);
+        else if (!strncmp(av[i], "timeout=", 8) && read_seconds(av[i] + 8) > 0)
+            s.seconds = read_seconds(av[i] + 8);
         else
             DIE("plugstack.conf: cannot use %s; spank_dt_tune.so takes "
                 "dt_tune=/absolute/path/of/dt-tune and timeout=SECONDS",
@@ -275,13 +284,8 @@ static pid_t start_prepare(const char *tool, int out)
     return pid;
 }
 
-static void check_end(const struct settings *s, bool ended, int status)
+static void check_end(const char *tool, int status)
 {
-    const char *tool = s->tool;
-
-    if (!ended)
-        DIE("%s prepare took more than %d seconds and was stopped; nothing was submitted", tool,
-            s->seconds);
     /* sbatch --dt-dry-run | head: nobody wants to know more. */
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE)
         exit(1);
@@ -328,7 +332,10 @@ static char *prepare(const struct settings *s)
     /* Before the end is looked at: with nobody reading the rest, prepare dies of a broken pipe. */
     if (len > DT_STUDY_LIMIT)
         DIE("the study is larger than 64 KiB; shorten SPEC or move its candidates to a file");
-    check_end(s, ended, status);
+    if (!study || !ended)
+        DIE("%s prepare took more than %d seconds and was stopped; nothing was submitted", s->tool,
+            s->seconds);
+    check_end(s->tool, status);
     if (len > 0 && study[len - 1] == '\n')
         study[--len] = '\0';
     if (strlen(study) != len || strchr(study, '\n'))

@@ -15,7 +15,7 @@ UNIT_TESTS = \
 	tests/unit/test_journal tests/unit/test_replay tests/unit/test_simulate tests/unit/test_launch \
 	tests/unit/test_carrier tests/unit/test_conf tests/unit/test_job_submit tests/unit/test_history \
 	tests/unit/test_serve tests/unit/test_monitor tests/unit/test_steps tests/unit/test_report \
-	tests/unit/test_topology tests/unit/test_cluster tests/unit/test_slurm_submit tests/unit/test_pace
+	tests/unit/test_topology tests/unit/test_cluster tests/unit/test_slurm_submit tests/unit/test_pace tests/unit/test_run
 LDADD = $(LIBDT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_job_submit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/plugin
 tests_unit_test_monitor_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_NVML='"$(abs_top_builddir)/tests/unit/.libs/fake_nvml.so"'
@@ -55,8 +55,9 @@ endif
 
 EXTRA_DIST += \
 	$(CLUSTER_TESTS) tests/cluster/dt-cluster tests/cluster/environment-table tests/cluster/page-check \
-	tests/cluster/common.bash tests/cluster/life.bash tests/demo tests/all tests/complaints.md tests/setup.bash \
-	tests/data tests/fuzz tests/bench tests/campaign/load tests/campaign/many tests/feasible/run tests/feasible/compare .ci/run
+	tests/cluster/common.bash tests/cluster/life.bash tests/demo tests/all tests/lint tests/memory tests/coverage tests/complaints.md \
+	tests/setup.bash tests/data tests/fuzz tests/bench tests/campaign/load tests/campaign/many tests/feasible/run tests/feasible/compare \
+	.ci/run
 
 # For tests/fuzz/run: PROGRAM from SOURCES, with the flags of a target and with the library, unless WITH says otherwise.
 WITH = libdt.a

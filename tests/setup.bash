@@ -6,8 +6,10 @@ BUILD_PACKAGES="gcc make autoconf automake libtool pkg-config libslurm-dev libjs
     libhwloc-dev libmuparser-dev libcsv-dev zlib1g-dev"
 SLURM_PACKAGES="slurmctld slurmd slurm-client munge"
 EXAMPLE_PACKAGES="python3-torch python3-sklearn"
-TEST_PACKAGES="libcmocka-dev bats clang valgrind mpich libmpich-dev slurmdbd slurmrestd mariadb-server shellcheck git python3-optuna tmux
-    man-db groff bash-completion debhelper chromium-headless-shell fonts-dejavu-core"
+TEST_PACKAGES="libcmocka-dev bats clang valgrind mpich libmpich-dev slurmdbd mariadb-server shellcheck git python3-optuna tmux
+    man-db groff bash-completion debhelper gcovr cppcheck clang-tidy"
+# Without these the tests that need them are skipped, and say so.
+OPTIONAL_PACKAGES="chromium-headless-shell fonts-dejavu-core slurmrestd"
 
 # install PACKAGE...: with apt what is not there yet; without root or apt only says what is missing.
 install() {

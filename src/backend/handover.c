@@ -196,7 +196,7 @@ static enum dt_handover try_copy(const struct copy *c)
     if (found == 0)
         done = DT_HANDOVER_NOTHING;
     if (done == DT_HANDOVER_DONE && list(c->from, &after) >= 0 &&
-        strcmp(before.text.s, after.text.s) != 0)
+        (!after.text.s || strcmp(before.text.s, after.text.s) != 0)) /* nothing: it is gone */
         done = DT_HANDOVER_BUSY;
     if (done == DT_HANDOVER_DONE && rename(c->to, c->final) < 0)
         done = DT_HANDOVER_FAILED;

@@ -46,7 +46,7 @@ struct dt_node_class dt_slurm_size(const struct node_info *n)
         .cores = n->cores,
         .weight = n->weight,
         .features = (char *)(features ? features : ""),
-        .gres = (char *)(n->gres && strcmp(n->gres, "(null)") ? n->gres : "")};
+        .gres = (char *)(n->gres && strcmp(n->gres, "(null)") != 0 ? n->gres : "")};
 }
 
 int dt_slurm_node(const char *name, char key[17], struct dt_node_class *size, struct dt_error *e)

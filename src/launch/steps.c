@@ -98,7 +98,8 @@ static int roles_with_gpus(const struct dt_launch_plan *p)
 /* Tasks of a role on each of its nodes, 0 where they are not the same on all. */
 static int even_tasks(const struct dt_launch_plan *p, size_t role)
 {
-    int even = p->roles[role].count / nodes_of(p, role), *tasks = count_tasks(p, role);
+    int nodes = nodes_of(p, role), even = nodes ? p->roles[role].count / nodes : 0;
+    int *tasks = count_tasks(p, role);
     bool is_even = true;
     for (size_t i = 0; i < p->n_nodes; i++)
         is_even &= !tasks[i] || tasks[i] == even;

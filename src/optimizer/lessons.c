@@ -218,7 +218,7 @@ static struct dt_gp *process(const struct dt_lessons *l, const struct dt_observe
         dt_gp_add(gp, l->x + i * l->kernel.columns, l->y[i]);
     for (size_t i = 0; i < 2 * n; i++) { /* values first, then bounds */
         bool bound = i >= n;
-        size_t k = i % n;
+        size_t k = bound ? i - n : i;
         row(l, o->known.x + k * columns, 0, x);
         if (o->bound[k] == bound)
             sum += add(gp, x, r[k], bound);

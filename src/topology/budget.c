@@ -111,7 +111,7 @@ static struct dt_budget part_budget(const struct dt_topology *t, size_t nparts, 
         least = pus && pus < least ? pus : least;
     }
     b.cpus = least;
-    b.mem_mib = dt_topology_mem(t) / b.workers;
+    b.mem_mib = b.workers ? dt_topology_mem(t) / b.workers : 0;
     return b;
 }
 

@@ -159,7 +159,7 @@ struct json_object *dt_json_parse(const char *text, const char *what, struct dt_
 {
     struct json_tokener *tok = json_tokener_new();
     size_t len = strlen(text);
-    if (!tok || len > INT32_MAX) {
+    if (!tok || len >= INT32_MAX) {
         dt_fail(e, "%s: too large to be read as JSON", what);
         json_tokener_free(tok);
         return NULL;

@@ -90,7 +90,7 @@ int dt_parse_time(const char *s, double *seconds)
     }
     const char *dash = strchr(s, '-');
     if (dash) {
-        char *end;
+        char *end = NULL;
         double days = isdigit((unsigned char)*s) ? (double)strtoull(s, &end, 10) : 0;
         int n = colon_numbers(dash + 1, v, 3);
         if (!isdigit((unsigned char)*s) || end != dash || n < 1)

@@ -125,6 +125,18 @@ refused() {
     done
 }
 
+@test "whatever the plugins take from Slurm is there when they are loaded" {
+    # Slurm itself loads them lazily: what it lacks would end slurmctld at the first job.
+    slurm=$(ldd "$(command -v sbatch)" | sed -nE 's/.*=> (.*libslurmfull[^ ]*).*/\1/p')
+    "${PYTHON-python3}" - "$slurm" "$DT_BUILD"/.libs/*.so <<'END'
+import ctypes, os, sys
+ctypes.CDLL(sys.argv[1], os.RTLD_NOW | os.RTLD_GLOBAL)
+for plugin in sys.argv[2:]:
+    loaded = ctypes.CDLL(plugin, os.RTLD_NOW)
+    assert ctypes.string_at(loaded.plugin_name), plugin
+END
+}
+
 @test "sbatch --help shows the options" {
     sbatch --help >help
     for option in --dt-tune=SPEC.json --dt-ps=RANGE --dt-workers= --dt-param= --dt-objective= --dt-target= \

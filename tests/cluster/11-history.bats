@@ -106,10 +106,12 @@ json() {
     dt-tune history --show="$het" >one
     cat one
     grep -q "^records:   $BATS_FILE_TMPDIR/dt-tune-$het$" one
-    [ "$(grep -Ec '^[1-4] +ok +[0-9.]+ +[0-9.]+ +[12] +ps=1 workers=' one)" = 4 ]
+    # of a trial that is over before it was seen to run, the nodes are not known
+    [ "$(grep -Ec '^[1-4] +ok +[0-9.]+ +[0-9.]+ +[12-] +ps=1 workers=' one)" = 4 ]
     dt-tune history --show="$BATS_FILE_TMPDIR/dt-tune-$het" | diff - one
     dt-tune history --show="$het" --format=json >one.json
-    [ "$(json one.json 'sorted(o["observations"][3])')" = "['config', 'duration_s', 'metrics', 'nodes', 'status', 'trial', 'value']" ]
+    [ "$(json one.json 'sorted(set(o["observations"][3]) - {"nodes"})')" = \
+        "['config', 'duration_s', 'metrics', 'status', 'trial', 'value']" ]
     [ "$(json one.json '[p["name"] for p in o["space"]]')" = "['ps', 'workers', 'layout', 'lr']" ]
 
     local option

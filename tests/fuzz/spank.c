@@ -28,17 +28,17 @@
 enum { CMDLINE_FD = 900, READ_FD, WRITE_FD };
 enum { CHILD = 4321 };
 
-/* How prepare ends; NO_END is stopped, NO_START cannot be run. */
-static const int ends[] = {0, 1, 2, 7, SIGPIPE, SIGKILL, -1, -2};
+/* How prepare ends: an exit code, a signal; it goes on until it is stopped; it cannot be run. */
 enum { NO_END = -1, NO_START = -2 };
+static const int ends[] = {0, 1, 2, 7, SIGPIPE, SIGKILL, NO_END, NO_START};
 
 static struct host {
     /* switches */
     spank_context_t context;
     const char *program;
     unsigned failing_alloc; /* 0: none */
-    int end;        /* of prepare: an exit code below 4 or of 7, a signal, NO_END, NO_START */
-    bool held_open; /* a child of prepare's keeps the pipe */
+    int end;                /* of prepare: one of the ends */
+    bool held_open;         /* a child of prepare's keeps the pipe */
     bool no_register, no_setenv, no_pipe, no_open, no_read, no_exec;
     unsigned interrupts; /* so many calls are interrupted */
     /* what there is to read */

@@ -12,7 +12,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+/* The time of the copy is the last thing set: then this folder goes away. */
+static const char *goes;
+
+int utimensat(int at, const char *path, const struct timespec times[2], int flags)
+{
+    size_t n = strlen(path), tail = strlen("/to.tmp");
+    if (goes && n > tail && strcmp(path + n - tail, "/to.tmp") == 0) {
+        char *elsewhere = dt_xasprintf("%s.gone", goes);
+        assert_int_equal(rename(goes, elsewhere), 0);
+        free(elsewhere);
+        goes = NULL;
+    }
+    return (int)syscall(SYS_utimensat, at, path, times, flags);
+}
 
 /* A folder of its own for each test, and in it "from" and "to". */
 static char *dir, *from, *to;
@@ -179,6 +195,19 @@ static void what_an_earlier_try_left_is_cleared(void **state)
     free(rest);
 }
 
+static void a_folder_that_is_gone_once_it_was_copied_is_none(void **state)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    struct stat st;
+    (void)state;
+    put(from, "model.pt", "weights");
+    goes = from;
+    assert_int_equal(dt_handover(from, to, &e), DT_HANDOVER_NOTHING);
+    assert_null(goes);
+    assert_null(e.text);
+    assert_true(stat(to, &st) < 0);
+}
+
 /* A program that puts two files of the same number in place, one after the other, without end. */
 struct writer {
     atomic_bool stop;
@@ -243,6 +272,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(links_stay_links_and_lead_nowhere_else, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_error_leaves_nothing_behind, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_an_earlier_try_left_is_cleared, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_folder_that_is_gone_once_it_was_copied_is_none, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_folder_that_changes_is_copied_between_changes, set_up,
                                         tear_down),
     };

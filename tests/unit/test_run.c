@@ -1,0 +1,135 @@
+/* The shell of the tuner on a backend of its own, for moments that no real one can be brought to.
+ */
+#include "backend/backend.h"
+#include "tuner/tuner.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define JOB 77
+
+/* Slurm took the job, but what it answered was lost, and the signal comes before the next try. */
+struct cut_off {
+    double now;
+    int stop;
+    uint32_t cancelled;
+    bool swept;
+    struct dt_buf said; /* the events, a word each */
+};
+
+static double now(void *b)
+{
+    return ((struct cut_off *)b)->now;
+}
+
+static int submit(void *b, const struct dt_study *s, const struct dt_trial *t, struct dt_event *ev,
+                  struct dt_error *e)
+{
+    struct cut_off *c = b;
+    (void)s;
+    (void)e;
+    *ev = (struct dt_event)DT_EVENT(DT_EVENT_DEFERRED);
+    ev->t = c->now;
+    ev->trial = t->id;
+    ev->run = t->run;
+    ev->until = c->now + 60;
+    ev->text = dt_xstrdup("Connection timed out");
+    return 0;
+}
+
+static int cancel(void *b, const struct dt_trial *t, struct dt_error *e)
+{
+    (void)e;
+    ((struct cut_off *)b)->cancelled = t->job;
+    return 0;
+}
+
+static int wait_for(void *b, const struct dt_study *s, double until, struct dt_event **events,
+                    size_t *n, struct dt_error *e)
+{
+    struct cut_off *c = b;
+    (void)s;
+    (void)e;
+    *events = NULL;
+    *n = 0;
+    c->stop = SIGTERM;
+    c->now = until;
+    return 0;
+}
+
+static int find(void *b, const struct dt_trial *t, uint32_t *job, struct dt_error *e)
+{
+    (void)b;
+    (void)t;
+    (void)e;
+    *job = JOB;
+    return 1;
+}
+
+static int sweep(void *b, struct dt_error *e)
+{
+    (void)e;
+    ((struct cut_off *)b)->swept = true;
+    return 0;
+}
+
+static void note(void *arg, const struct dt_study *s, const struct dt_event *ev)
+{
+    struct cut_off *c = arg;
+    (void)s;
+    dt_buf_addf(&c->said, "%s%d", c->said.len ? " " : "", (int)ev->kind);
+}
+
+static void a_job_found_at_the_end_is_cancelled_by_its_own_number(void **state)
+{
+    static const char text[] = "{\"dt\": {\"workers\": [1, 2]}}";
+    const struct dt_backend_ops ops = {
+        .name = "cut off",
+        .now = now,
+        .submit = submit,
+        .cancel = cancel,
+        .wait = wait_for,
+        .find = find,
+        .sweep = sweep,
+    };
+    struct cut_off c = {.now = 1000, .said = DT_BUF_INIT};
+    struct dt_backend b = {&ops, &c};
+    struct dt_reporter r = {.event = note, .arg = &c};
+    struct dt_error e = DT_ERROR_INIT;
+    struct json_object *json = dt_json_parse(text, "S.json", &e);
+    struct dt_spec *spec = dt_spec_parse(json, text, "S.json", &e);
+    struct dt_space *space = dt_space_new(spec->params, spec->nparams, &spec->constraints, NULL, 0,
+                                          NULL, NULL, NULL, 0, &e);
+    struct dt_study *s = dt_study_new(spec, space, NULL, &e);
+    char *want;
+    (void)state;
+    assert_int_equal(dt_study_run(s, &b, NULL, &r, NULL, &c.stop, &e), 1);
+    want = dt_xasprintf("%d %d %d %d %d %d", DT_EVENT_CREATED, DT_EVENT_DEFERRED, DT_EVENT_STOPPING,
+                        DT_EVENT_SUBMITTED, DT_EVENT_ENDED, DT_EVENT_FINISHED);
+    assert_string_equal(c.said.s, want);
+    assert_int_equal(s->trials[0].job, JOB);
+    assert_int_equal(c.cancelled, JOB);
+    assert_int_equal(s->trials[0].cause, DT_CAUSE_INTERRUPTED);
+    assert_true(c.swept);
+    free(want);
+    dt_buf_free(&c.said);
+    dt_study_free(s);
+    dt_space_free(space);
+    dt_spec_free(spec);
+    json_object_put(json);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_found_at_the_end_is_cancelled_by_its_own_number),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
