@@ -190,7 +190,7 @@ gathered() {
 sampled() {
     program
     start '{"source": "agent", "period_s": 0.5}' <<<'srun /usr/bin/python3 program.py'
-    wait_for 120 usage ps 'samples >= 20'
+    wait_for 180 usage ps 'samples >= 10'
     usage ps "abs(mean('cpu') - $(cat share)) < 0.15 and mean('mem') < 0.3"
     usage worker "mean('cpu') < 0.2 and 0.35 < mean('mem') < 0.65"
     finished
