@@ -7,7 +7,7 @@ BUILD_PACKAGES="gcc make autoconf automake libtool pkg-config libslurm-dev libjs
 SLURM_PACKAGES="slurmctld slurmd slurm-client munge"
 EXAMPLE_PACKAGES="python3-torch python3-sklearn"
 TEST_PACKAGES="libcmocka-dev bats clang valgrind mpich libmpich-dev slurmdbd mariadb-server shellcheck git python3-optuna tmux
-    man-db groff bash-completion debhelper"
+    man-db groff bash-completion debhelper build-essential"
 
 # install PACKAGE...: with apt what is not there yet; without root or apt only says what is missing.
 install() {
