@@ -31,29 +31,12 @@ void dt_step_environ(char *const *env, struct dt_strv *out)
     /* What sbatch set for srun to take as options: it speaks of the whole job, not of one role. An
      * mpiexec (MPICH 4.3) asks for an external launcher's step: one task a node. */
     static const char *const dropped[] = {
-        "SLURM_NTASKS",
-        "SLURM_NPROCS=",
-        "SLURM_CPUS_PER_",
-        "SLURM_GPUS",
-        "SLURM_GPU_BIND",
-        "SLURM_GRES",
-        "SLURM_TRES_PER_",
-        "SLURM_TRES_BIND",
-        "SLURM_MEM_PER_",
-        "SLURM_DISTRIBUTION",
-        "SLURM_EXACT=",
-        "SLURM_OVERLAP=",
-        "SLURM_EXCLUSIVE=",
-        "SLURM_WHOLE=",
-        "SLURM_NNODES=",
-        "SLURM_HOSTFILE=",
-        "SLURM_KILL_BAD_EXIT=",
-        "SLURM_WAIT=",
-        "DT_PLAN",
-        "DT_SLURM_NTASKS=",
-        "SLURM_STEP_GRES=",
-        "SLURM_HET_GROUP=",
-        "SLURM_EXTERNAL_LAUNCHER=",
+        "SLURM_NTASKS",         "SLURM_NPROCS=",      "SLURM_CPUS_PER_", "SLURM_GPUS",
+        "SLURM_GPU_BIND",       "SLURM_GRES",         "SLURM_TRES_PER_", "SLURM_TRES_BIND",
+        "SLURM_MEM_PER_",       "SLURM_DISTRIBUTION", "SLURM_EXACT=",    "SLURM_OVERLAP=",
+        "SLURM_EXCLUSIVE=",     "SLURM_WHOLE=",       "SLURM_NNODES=",   "SLURM_HOSTFILE=",
+        "SLURM_KILL_BAD_EXIT=", "SLURM_WAIT=",        "DT_PLAN",         "DT_SLURM_NTASKS=",
+        "SLURM_STEP_GRES=",     "SLURM_HET_GROUP=",   "SLURM_EXTERNAL_",
     };
     for (; *env; env++) {
         bool drop = false;
