@@ -202,6 +202,7 @@ compare() {
     compare -n3 --time 1-0 duplicates.sh
     SBATCH_TIMELIMIT=99 compare duplicates.sh
     SBATCH_TIMELIMIT=99 compare -t 44 duplicates.sh
+    compare --mail-type=END duplicates.sh
     SBATCH_EXCLUSIVE="" compare duplicates.sh
     SBATCH_EXCLUSIVE=user compare mem-zero.sub
     SBATCH_REQUEUE="" compare duplicates.sh
