@@ -105,8 +105,9 @@ trains() {
     shift 2
     cp "$examples"/*.py "$examples"/*.sh .
     printf '%s\n' "$config" >c.json
-    # redirects: torchrun of PyTorch 1.13 fails without any under Python 3.11
-    export PYTHON=/usr/bin/python3 PET_REDIRECTS=1 PET_TEE=1 PET_LOG_DIR=$PWD/logs
+    # redirects: torchrun of PyTorch 1.13 fails without any under Python 3.11; newer ones want libuv, without which Debian's
+    # are built
+    export USE_LIBUV=0 PYTHON=/usr/bin/python3 PET_REDIRECTS=1 PET_TEE=1 PET_LOG_DIR=$PWD/logs
     job=$("$DT_BUILD/dt-sbatch" --parsable --output=out --dt-config=c.json "$script" "$@")
     wait_for 120 job_ended "$job"
     [ "$(job_state "$job")" = COMPLETED ] || { cat out && return 1; }
