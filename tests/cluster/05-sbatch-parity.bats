@@ -100,8 +100,10 @@ same() {
     no-requeue) is=$(field "$1" Requeue) want=0 ;;
     oversubscribe) is=$(field "$1" OverSubscribe) want=YES ;;
     exclusive)
-        is=$(field "$1" OverSubscribe)
-        case $want in user) want=USER ;; *) want=NO ;; esac
+        local whole=NODE
+        is=$(field "$1" Exclusive)
+        [ -n "$is" ] || is=$(field "$1" OverSubscribe) whole=NO # before 26.05
+        case $want in user) want=USER ;; *) want=$whole ;; esac
         ;;
     *) return 0 ;;
     esac
