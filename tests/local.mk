@@ -55,11 +55,11 @@ endif
 
 EXTRA_DIST += \
 	$(CLUSTER_TESTS) tests/cluster/dt-cluster tests/cluster/environment-table tests/cluster/page-check \
-	tests/cluster/common.bash tests/cluster/life.bash tests/demo tests/all tests/lint tests/memory tests/coverage tests/complaints.md \
+	tests/cluster/common.bash tests/cluster/life.bash tests/demo tests/all tests/lint tests/memory tests/coverage tests/versions tests/complaints.md \
 	tests/setup.bash tests/data tests/fuzz tests/bench tests/campaign/load tests/campaign/many tests/feasible/run tests/feasible/compare \
 	.ci/run
 
-# For tests/fuzz/run: PROGRAM from SOURCES, with the flags of a target and with the library, unless WITH says otherwise.
+# For tests/fuzz/run and tests/versions: PROGRAM from SOURCES, with the flags of a target and with the library, unless WITH says otherwise.
 WITH = libdt.a
 fuzz-program: libdt.a
 	$(CC) -g -O1 $(FUZZ_FLAGS) $(DEFS) -I. $(AM_CPPFLAGS) -I$(top_srcdir)/plugin $(CPPFLAGS) -std=gnu17 -o $(PROGRAM) \

@@ -37,7 +37,7 @@ missing() {
 @test "no manual has anything that groff or man warn of" {
     command -v groff >/dev/null || skip "groff is not installed"
     for page in "${pages[@]}"; do
-        run groff -man -Tutf8 -ww -z "$page"
+        run groff -t -man -Tutf8 -ww -z "$page"
         [ "$output" = "" ]
     done
     command -v man >/dev/null || skip "man is not installed"

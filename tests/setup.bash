@@ -7,7 +7,7 @@ BUILD_PACKAGES="gcc make autoconf automake libtool pkg-config libslurm-dev libjs
 SLURM_PACKAGES="slurmctld slurmd slurm-client munge"
 EXAMPLE_PACKAGES="python3-torch python3-sklearn"
 TEST_PACKAGES="libcmocka-dev bats clang valgrind mpich libmpich-dev slurmdbd mariadb-server shellcheck git python3-optuna tmux
-    man-db groff bash-completion debhelper gcovr cppcheck clang-tidy"
+    man-db groff bash-completion debhelper gcovr cppcheck clang-tidy build-essential"
 # Without these the tests that need them are skipped, and say so.
 OPTIONAL_PACKAGES="chromium-headless-shell fonts-dejavu-core slurmrestd"
 

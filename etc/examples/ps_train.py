@@ -240,8 +240,12 @@ def work(task, model, checkpoint, found):
 
 def connect(task):
     # A server notices a lost worker after --timeout and can name it; workers wait a little longer.
-    backend = rpc.TensorPipeRpcBackendOptions(
-        init_method=f"tcp://{task.address}:{task.port}", rpc_timeout=1.5 * task.args.timeout)
+    try:
+        backend = rpc.TensorPipeRpcBackendOptions(
+            init_method=f"tcp://{task.address}:{task.port}", rpc_timeout=1.5 * task.args.timeout)
+    except TypeError as error:
+        raise common.UsageError("this PyTorch is built without TensorPipe, which parameter servers "
+                                "talk through: take another, or train without servers") from error
     with peers("connecting servers and workers"):
         rpc.init_rpc(f"{task.role}{task.index}", rank=task.rank, world_size=task.world,
                      rpc_backend_options=backend)

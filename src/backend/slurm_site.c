@@ -16,12 +16,14 @@ static char *copy(const char *s)
     return dt_xstrdup(s ? s : "");
 }
 
+/* Unknown is what slurmctld has not heard of since it started; from 23.11 on it starts anew to read
+ * its configuration. */
 static bool is_up(const node_info_t *n)
 {
     uint32_t base = n->node_state & NODE_STATE_BASE;
     bool off = n->node_state & (NODE_STATE_DRAIN | NODE_STATE_FAIL | NODE_STATE_NO_RESPOND);
-    return !off &&
-           (base == NODE_STATE_IDLE || base == NODE_STATE_ALLOCATED || base == NODE_STATE_MIXED);
+    return !off && (base == NODE_STATE_IDLE || base == NODE_STATE_ALLOCATED ||
+                    base == NODE_STATE_MIXED || base == NODE_STATE_UNKNOWN);
 }
 
 static bool is_here(const node_info_t *n, const char *host)

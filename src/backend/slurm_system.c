@@ -26,12 +26,14 @@ static char *own(const char *text)
 
 /* ---- nodes ---- */
 
+/* Unknown is what slurmctld has not heard of since it started; from 23.11 on it starts anew to read
+ * its configuration. */
 static bool usable(const node_info_t *node)
 {
     uint32_t base = node->node_state & NODE_STATE_BASE;
     bool off = node->node_state & (NODE_STATE_DRAIN | NODE_STATE_FAIL | NODE_STATE_NO_RESPOND);
-    return !off &&
-           (base == NODE_STATE_IDLE || base == NODE_STATE_ALLOCATED || base == NODE_STATE_MIXED);
+    return !off && (base == NODE_STATE_IDLE || base == NODE_STATE_ALLOCATED ||
+                    base == NODE_STATE_MIXED || base == NODE_STATE_UNKNOWN);
 }
 
 static const char *state_word(const node_info_t *node)

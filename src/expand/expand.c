@@ -384,8 +384,8 @@ static struct json_object *monitor_json(const struct dt_trial_script *t)
     if (t->where)
         dt_shape_needs(t->shape, t->books, needs);
     for (int r = 0; r < DT_ROLES; r++) {
-        uint64_t mib =
-            t->where ? needs[r].mem_per_cpu * needs[r].cpus : dt_role_mem(t->shape, t->job, r);
+        uint64_t mib = t->where ? needs[r].mem_per_cpu * needs[r].cpus
+                                : dt_role_mem(t->shape, t->job, r);
         if (t->shape->roles[r].count && mib)
             json_object_object_add(mem, dt_role_names[r], json_object_new_int64((int64_t)mib));
     }

@@ -191,6 +191,7 @@ struct dt_shim {
     int program;            /* index of PROGRAM in argv; argc where there is none */
     bool keep_going;        /* -K0: a failing task does not end the others */
     bool to_file;           /* --output or --error is given */
+    int tasks, nodes;       /* --ntasks, --nodes; 0: not given, -1: not as a number */
     const char *nodelist;   /* --nodelist, borrowed from argv; NULL */
     bool hydra; /* PROGRAM is what MPICH's mpiexec, or one made from it, has on every node */
 };

@@ -266,6 +266,8 @@ void dt_shim_parse(int argc, char **argv, const int *counts, size_t n_counts, in
                               : read_letters(argc, argv, i, s, &c);
     }
     s->program = i;
+    s->tasks = c.tasks;
+    s->nodes = c.nodes;
     if (c.per_node && !c.nodes)
         dt_strv_add(&s->dropped, "--ntasks-per-node");
     if (i >= argc || !means_all(&c, counts, n_counts, nodes))
@@ -285,16 +287,44 @@ void dt_shim_free(struct dt_shim *s)
     dt_strv_free(&s->dropped);
 }
 
+/* The trial's nodes, as many of them as srun can use: newer versions (24.11) refuse a list of more.
+ */
+static void add_nodelist(const char *nodes, char **argv, struct dt_strv *out)
+{
+    struct dt_strv names = DT_STRV_INIT;
+    struct dt_shim s;
+    int argc = 0, limit;
+    while (argv[argc])
+        argc++;
+    dt_shim_parse(argc, argv, NULL, 0, 0, &s);
+    limit = s.tasks ? s.tasks : number(getenv("SLURM_NTASKS"));
+    if (s.nodes > 0 && (limit <= 0 || s.nodes < limit))
+        limit = s.nodes;
+    dt_strv_split(&names, nodes, ",");
+    if (limit > 0 && (size_t)limit < names.n) {
+        char count[16];
+        snprintf(count, sizeof(count), "%d", limit);
+        setenv("SLURM_NNODES", count, 1);
+        while (names.n > (size_t)limit)
+            free(names.v[--names.n]);
+    }
+    char *list = dt_strv_join(&names, ",");
+    dt_strv_addf(out, "--nodelist=%s", list);
+    free(list);
+    dt_strv_free(&names);
+    dt_shim_free(&s);
+}
+
 /* In layout steps srun sees the whole allocation: such a step runs beside the trial's roles, on its
  * nodes, and takes from no other trial what it was given. */
-static void stay_in_share(struct dt_strv *argv)
+static void stay_in_share(char **asked, struct dt_strv *argv)
 {
     const char *name = getenv("DT_SHARE"), *nodes = getenv("DT_SHARE_NODES");
     const char *ours = getenv("DT_SHARE_JOB"), *job = getenv("SLURM_JOB_ID");
     if (!name || !nodes || !ours || !job || strcmp(ours, job) != 0)
         return;
     dt_strv_addf(argv, "--job-name=%s.srun", name);
-    dt_strv_addf(argv, "--nodelist=%s", nodes);
+    add_nodelist(nodes, asked, argv);
     setenv("SLURM_OVERLAP", "1", 1);
     setenv("SLURM_EXACT", "1", 1);
     setenv("SLURM_MEM_PER_NODE", "0", 1);
@@ -310,9 +340,6 @@ static void stay_in_share(struct dt_strv *argv)
 static int exec_srun(const char *srun, char **argv)
 {
     struct dt_strv real = DT_STRV_INIT;
-    dt_strv_add(&real, srun);
-    stay_in_share(&real);
-    dt_strv_addv(&real, argv + 1);
     const char *tasks = getenv("DT_SLURM_NTASKS");
     if (tasks && *tasks) {
         setenv("SLURM_NTASKS", tasks, 1);
@@ -321,6 +348,9 @@ static int exec_srun(const char *srun, char **argv)
         unsetenv("SLURM_NTASKS");
         unsetenv("SLURM_NPROCS");
     }
+    dt_strv_add(&real, srun);
+    stay_in_share(argv, &real);
+    dt_strv_addv(&real, argv + 1);
     execv(srun, real.v);
     fprintf(stderr, "dt-launch: cannot start %s: %s\n", srun, strerror(errno));
     return 127;

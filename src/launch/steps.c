@@ -34,7 +34,8 @@ extern char **environ;
 
 void dt_step_environ(char *const *env, struct dt_strv *out)
 {
-    /* What sbatch set for srun to take as options: it speaks of the whole job, not of one role. */
+    /* What sbatch set for srun to take as options: it speaks of the whole job, not of one role. An
+     * mpiexec (MPICH 4.3) asks for an external launcher's step: one task a node. */
     static const char *const dropped[] = {
         "SLURM_NTASKS",
         "SLURM_NPROCS=",
@@ -59,6 +60,7 @@ void dt_step_environ(char *const *env, struct dt_strv *out)
         "SLURM_STEP_GRES=",
         "SLURM_HET_GROUP=",
         "SRUN_CPUS_PER_TASK=",
+        "SLURM_EXTERNAL_",
     };
     for (; *env; env++) {
         bool drop = false;

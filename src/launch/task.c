@@ -465,6 +465,10 @@ static int prepare(struct task *t, struct json_object *launch, struct dt_error *
     t->dir = dt_xstrdup(dt_json_str(launch, "dir", "."));
     t->node = dt_xstrdup(node ? node : "?");
     t->controlled = has_flag(launch, t->role, "background");
+    /* How the role was laid out: a step that the task starts would be laid out so, too; with fewer
+     * tasks than nodes Slurm 24.11 refuses that. */
+    unsetenv("SLURM_HOSTFILE");
+    unsetenv("SLURM_DISTRIBUTION");
     dt_strv_addv(&env, environ);
     struct dt_task_place place = {t->role, t->rank, local < 0 ? 0 : local, here};
     if (dt_task_env(launch, &place, restarts < 0 ? 0 : restarts, &env, e) < 0) {

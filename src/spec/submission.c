@@ -1,6 +1,7 @@
 #include "spec/submission_private.h"
 
 #include <errno.h>
+#include <slurm/slurm.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,7 +46,8 @@ static struct dt_option *last_option(struct dt_option_list *l, const char *name)
     return NULL;
 }
 
-/* Several --mail-type add up in sbatch; a NONE among them adds nothing and takes nothing away. */
+/* Several --mail-type add up in sbatch before 25.05; a NONE among them adds nothing and takes
+ * nothing away. */
 static char *join_mail(const char *old, const char *new)
 {
     if (strcasestr(new, "NONE"))
@@ -63,8 +65,9 @@ static void merge_option(struct dt_option_list *l, const struct dt_option *o)
     for (const char *const *rival = dt_sbatch_rivals(o->name); *rival; rival++)
         if (strcmp(*rival, o->name) != 0)
             remove_option(l, *rival);
+    bool adds_up = SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(25, 5, 0);
     const struct dt_option *old =
-        strcmp(o->name, "mail-type") == 0 ? last_option(l, o->name) : NULL;
+        adds_up && strcmp(o->name, "mail-type") == 0 ? last_option(l, o->name) : NULL;
     if (old)
         copy.value = joined = join_mail(old->value, o->value);
     dt_option_list_add(l, &copy);

@@ -2,6 +2,7 @@
 # The example jobs, without Slurm: their processes are started here as srun or dt-launch would.
 
 bats_require_minimum_version 1.5.0
+load common
 
 setup_file() {
     examples=$(cd "$BATS_TEST_DIRNAME/../../etc/examples" && pwd)
@@ -32,6 +33,11 @@ teardown() {
 
 need_torch() {
     [ -n "$python" ] || skip "no python3 with torch and scikit-learn (PYTHON)"
+}
+
+need_servers() {
+    need_torch
+    has_servers "$python" || skip "no PyTorch with RPC"
 }
 
 free_port() {
@@ -107,7 +113,7 @@ same_losses() {
 }
 
 @test "asynchronous parameter servers learn; hyperparameters come from DT_PARAM_*" {
-    need_torch
+    need_servers
     export DT_PARAM_batch_size=32 DT_PARAM_lr=0.03
     start run 2 2 ps_train.py --mode async --epochs 4
     finish
@@ -121,7 +127,7 @@ same_losses() {
 }
 
 @test "synchronous servers, all-reduce and one worker alone take the same steps" {
-    need_torch
+    need_servers
     start alone 0 1 ddp.py --epochs 3
     finish
     expect_statuses "0" alone
@@ -137,7 +143,7 @@ same_losses() {
 }
 
 @test "a signal to one task saves a checkpoint; another shape of job resumes it" {
-    need_torch
+    need_servers
     export DT_CHECKPOINT_DIR=$work/checkpoint
     start first 1 2 ps_train.py --mode async
     until_step first 50
@@ -191,7 +197,7 @@ END
 }
 
 @test "tasks do not wait for a lost peer" {
-    need_torch
+    need_servers
     start server 1 2 ps_train.py --mode sync --epochs 100 --timeout 6
     until_step server 20
     kill -KILL "${pids[0]}"
@@ -217,7 +223,7 @@ END
 }
 
 @test "plain srun, without roles: the first of several tasks is the server" {
-    need_torch
+    need_servers
     export SLURM_JOB_ID SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NODELIST=h1 SLURM_STEP_NUM_NODES=1
     SLURM_JOB_ID=$(($(free_port) % 20000))
     for rank in 0 1; do

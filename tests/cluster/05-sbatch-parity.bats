@@ -100,8 +100,10 @@ same() {
     no-requeue) is=$(field "$1" Requeue) want=0 ;;
     oversubscribe) is=$(field "$1" OverSubscribe) want=YES ;;
     exclusive)
-        is=$(field "$1" OverSubscribe)
-        case $want in user) want=USER ;; *) want=NO ;; esac
+        local whole=NODE
+        is=$(field "$1" Exclusive)
+        [ -n "$is" ] || is=$(field "$1" OverSubscribe) whole=NO # before 26.05
+        case $want in user) want=USER ;; *) want=$whole ;; esac
         ;;
     *) return 0 ;;
     esac
@@ -202,6 +204,7 @@ compare() {
     compare -n3 --time 1-0 duplicates.sh
     SBATCH_TIMELIMIT=99 compare duplicates.sh
     SBATCH_TIMELIMIT=99 compare -t 44 duplicates.sh
+    compare --mail-type=END duplicates.sh
     SBATCH_EXCLUSIVE="" compare duplicates.sh
     SBATCH_EXCLUSIVE=user compare mem-zero.sub
     SBATCH_REQUEUE="" compare duplicates.sh

@@ -427,12 +427,12 @@ END
 
 @test "a training with parameter servers" {
     export PYTHON=${PYTHON-/usr/bin/python3}
-    "$PYTHON" -c 'import importlib.util as u, sys
-sys.exit(not (u.find_spec("torch") and u.find_spec("sklearn")))' || skip "no torch and scikit-learn"
+    has_servers "$PYTHON" || skip "no PyTorch with RPC, or no scikit-learn"
     cp "$BATS_TEST_DIRNAME"/../../etc/examples/{ps_sync.sh,ps_train.py,ddp.py,train_common.py,dt_tune.py} .
     job=$(sbatch --parsable -N 1 -n 2 --dt-tune --dt-layout=steps --dt-ps=1 --dt-workers=1 \
         '--dt-param=batch_size={32,64}' --dt-max-configs=2 --dt-repeats=0 --dt-objective=min:loss ps_sync.sh --epochs 3)
     dir=$PWD/dt-tune-$job
+    wait_for 300 job_ended "$job"
     ended
     [ "$(values status)" = "ok ok" ]
     grep -h '"step"' "$dir"/trials/*/metrics.jsonl | grep -q loss

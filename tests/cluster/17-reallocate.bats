@@ -61,7 +61,7 @@ events() {
 }
 
 @test "a saturated server: one re-allocation, and the training goes on where it was" {
-    /usr/bin/python3 -c 'import torch' 2>/dev/null || skip "python3-torch is not installed"
+    has_servers /usr/bin/python3 || skip "no PyTorch with RPC, or no scikit-learn"
     cp "$BATS_TEST_DIRNAME"/../../etc/examples/*.py .
     # the first run has no end of its own, the second trains for some epochs more
     cat >epochs.py <<'END'

@@ -10,7 +10,7 @@ setup_file() {
 need_tools() {
     local tool
     for tool in munged slurmctld slurmd; do
-        PATH=$PATH:/usr/sbin command -v "$tool" >/dev/null || export DT_CLUSTER_MISSING=$tool
+        PATH=$PATH:/usr/sbin command -v "$tool" >/dev/null || export DT_CLUSTER_MISSING="$tool is not installed"
     done
     DT_BUILD=$(cd "${DT_BUILD:-$BATS_TEST_DIRNAME/../..}" && pwd)
     export DT_BUILD

@@ -72,7 +72,8 @@ static void add_sizes(struct dt_strv *argv, const struct dt_system *s)
 {
     size_t cpus = largest(s, 0), nodes = all_nodes(s);
     size_t tasks = between(1, cpus * 2), least_cpus = smallest(s);
-    if (one_in(2))
+    bool cpus_given = one_in(2);
+    if (cpus_given)
         dt_strv_addf(argv, "--cpus-per-task=%zu",
                      between(1, one_in(8) ? cpus + 1 : (cpus + 2) / 3));
     if (one_in(3))
@@ -85,7 +86,7 @@ static void add_sizes(struct dt_strv *argv, const struct dt_system *s)
         dt_strv_addf(argv, "--ntasks=%zu", one_in(2) ? between(1, 6) : tasks);
     if (one_in(8))
         dt_strv_add(argv, "--exclusive");
-    if (one_in(12))
+    if (one_in(12) && !cpus_given) /* with both a job waits for ever in Slurm 24.11 */
         dt_strv_add(argv, "--overcommit");
     if (one_in(12))
         dt_strv_addf(argv, "--ntasks-per-core=%zu", between(1, 2));

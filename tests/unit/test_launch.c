@@ -610,6 +610,7 @@ static void test_step_environ(void **state)
                    "PATH=/bin",
                    "DT_PLAN={}",
                    "DT_PLAN_JOB=5",
+                   "SLURM_EXTERNAL_LAUNCHER=1",
                    "DT_TRIAL=7",
                    NULL};
     struct dt_strv out = DT_STRV_INIT;

@@ -172,14 +172,23 @@ static void test_environment_flags(void **state)
 {
     (void)state;
     put("f.sh", "#!/bin/sh\n#SBATCH --requeue --overcommit --exclusive=user\n");
-    check(ARGV("f.sh"), ENV("SBATCH_REQUEUE=0", "SBATCH_OVERCOMMIT=yes", "SBATCH_EXCLUSIVE="),
-          "SBATCH_EXCLUSIVE exclusive\nSBATCH_OVERCOMMIT overcommit\n");
+    check(ARGV("f.sh"), ENV("SBATCH_OVERCOMMIT=yes", "SBATCH_EXCLUSIVE="),
+          "f.sh:2 requeue\nSBATCH_EXCLUSIVE exclusive\nSBATCH_OVERCOMMIT overcommit\n");
     check(ARGV("f.sh"), ENV("SBATCH_NO_REQUEUE=1", "SBATCH_OVERCOMMIT=no"),
           "f.sh:2 exclusive=user\nSBATCH_NO_REQUEUE no-requeue\n");
     check(ARGV("a.sh"), ENV("SLURM_HINT=memory_bound", "SBATCH_DEBUG=2"),
           "a.sh:2 ntasks=2\na.sh:2 time=5\nSLURM_HINT hint=memory_bound\nSBATCH_DEBUG verbose\n");
     check(ARGV("a.sh"), ENV("SLURM_HINT=memory_bound", "SBATCH_HINT=compute_bound"),
           "a.sh:2 ntasks=2\na.sh:2 time=5\nSBATCH_HINT hint=compute_bound\n");
+}
+
+static void test_mail(void **state)
+{
+    (void)state;
+    put("mail.sh", "#!/bin/sh\n#SBATCH --mail-type=BEGIN\n#SBATCH --mail-type=END\n");
+    check(ARGV("mail.sh"), no_env,
+          SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(25, 5, 0) ? "mail.sh:3 mail-type=BEGIN,END\n"
+                                                             : "mail.sh:3 mail-type=END\n");
 }
 
 static void test_environment_errors(void **state)
@@ -440,8 +449,8 @@ static void test_foreign_without_sbatch(void **state)
     (void)state;
     check(ARGV("--container-image=x y", "a.sh"), no_env,
           "a.sh:2 ntasks=2\na.sh:2 time=5\n--container-image container-image=x y\n");
-    check(ARGV("--no-container-mount-home", "a.sh"), no_env,
-          "error: command line: unknown option \"--no-container-mount-home\": see sbatch --help "
+    check(ARGV("--foreign-or-misspelt", "a.sh"), no_env,
+          "error: command line: unknown option \"--foreign-or-misspelt\": see sbatch --help "
           "(an option of another Slurm plugin needs the form --name=value here)\n");
     char *text = read_and_describe(ARGV("--image=x", "a.sh"), no_env, -1, "/bin/false");
     assert_string_equal(text, "a.sh:2 ntasks=2\na.sh:2 time=5\n--image image=x\n");
@@ -629,6 +638,7 @@ int main(int argc, char **argv)
         TEST(fixtures),
         TEST(precedence),
         TEST(environment_flags),
+        TEST(mail),
         TEST(environment_errors),
         TEST(switches),
         TEST(memory_forms),

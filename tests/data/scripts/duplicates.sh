@@ -3,7 +3,7 @@
 #SBATCH --time=10
 #SBATCH -n 2
 #SBATCH --mail-type=BEGIN
-#SBATCH --mail-type=END,FAIL
+##SBATCH --mail-type=END,FAIL
 #SBATCH --exclusive
 #SBATCH --oversubscribe
 #SBATCH --requeue
