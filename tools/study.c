@@ -513,6 +513,10 @@ static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journa
     if (dt_journal_note(j))
         printf("warning: %s\n", dt_journal_note(j));
     int rc = b ? dt_study_run(study, b, j, &reporter, limits, &told_to_end, e) : -1;
+    if (rc >= 0 && e->text)
+        printf("warning: %s; whether jobs of the study are left, squeue tells\n", e->text);
+    if (rc >= 0)
+        dt_error_clear(e);
     if (rc >= 0 && write_best(dir, s, study, e) < 0)
         rc = -1;
     char *best = best_command(dir, s);

@@ -7,7 +7,7 @@ load life
 
 setup_file() {
     export BATS_NO_PARALLELIZE_WITHIN_FILE=true
-    cluster_up --nodes 6 --cpus 8
+    cluster_up --nodes 6 --cpus 8 --conf "PartitionName=hidden Nodes=h[1-6] State=UP Hidden=YES"
 }
 
 teardown_file() {
@@ -108,6 +108,18 @@ denied() {
     grep -q "^dt-tune: $dir: is a link that dt-tune has not made" "$output"
     [ "$(find own "dt-tune-$((last + 1))" | wc -l)" = 2 ]
     [ ! -e begun ]
+}
+
+@test "trials in a partition that is hidden from their owner are seen all the same" {
+    need_users
+    SUBMIT="owner sbatch" start . "0.2 held" --partition=hidden
+    soon 20 lines begun 2
+    [ "$(owner squeue -h | wc -l)" = 0 ]
+    owner scancel --signal=KILL --full "$(trial_job 2)" # it cannot say how it ended
+    soon 40 event ended 2
+    [[ "$(ended 2 cause)" == "exit code" ]]
+    touch released
+    finished
 }
 
 @test "names and folders of any bytes do what others do, and nothing else" {
