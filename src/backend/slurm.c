@@ -23,7 +23,7 @@
 /* A slurmctld that takes long to answer has much to do: for so many times as long it is left alone,
  * at most for so many seconds. */
 #define POLL_REST 30
-#define POLL_REST_MAX 60.0
+#define POLL_REST_MAX 30.0
 #define GRACE                                                                                      \
     5.0 /* how long a record may lag behind Slurm's state, or the state behind the record */
 #define AGAIN                                                                                      \
@@ -54,12 +54,12 @@ struct slurm {
     struct watch *watches;
     size_t n;
     double tick, poll_pause, next_poll;
-    struct dt_pace pace;  /* of listings */
-    double turn;          /* when the poll that is due may be; 0: none is */
-    double rest;          /* before that no poll may be, as slurmctld was slow */
+    struct dt_pace pace;       /* of listings */
+    double turn;               /* when the poll that is due may be; 0: none is */
+    double rest;               /* before that no poll may be, as slurmctld was slow */
     struct dt_slurm_jobs jobs; /* the last listing, */
-    double listed;        /* and when that was; 0: something has happened since */
-    struct dt_pace asks;  /* of questions what trials use */
+    double listed;             /* and when that was; 0: something has happened since */
+    struct dt_pace asks;       /* of questions what trials use */
 };
 
 static double now(void *b)
