@@ -256,8 +256,9 @@ static int write_in(const char *dir, const char *name, const char *text, unsigne
     return rc;
 }
 
-/* The study's folder. All that is done is written there first, and trials are submitted from there: who else could write
- * in it could run programs as this user. Its name can be guessed, so that somebody may have put one there before. */
+/* The study's folder. All that is done is written there first, and trials are submitted from there:
+ * who else could write in it could run programs as this user. Its name can be guessed, so that
+ * somebody may have put one there before. */
 static int make_folder(const char *dir, bool resumed, struct dt_error *e)
 {
     struct stat st;
@@ -266,10 +267,12 @@ static int make_folder(const char *dir, bool resumed, struct dt_error *e)
     if ((resumed ? stat(dir, &st) : lstat(dir, &st)) < 0)
         return dt_fail(e, "%s: %s", dir, strerror(errno));
     if (S_ISLNK(st.st_mode))
-        return dt_fail(e, "%s: is a link that dt-tune has not made: remove it and submit anew", dir);
+        return dt_fail(e, "%s: is a link that dt-tune has not made: remove it and submit anew",
+                       dir);
     if (st.st_uid != geteuid())
-        return dt_fail(e, "%s: belongs to another user (uid %u): only its owner can go on with a study", dir,
-                       (unsigned)st.st_uid);
+        return dt_fail(
+            e, "%s: belongs to another user (uid %u): only its owner can go on with a study", dir,
+            (unsigned)st.st_uid);
     return 0;
 }
 
@@ -514,6 +517,10 @@ static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journa
     if (dt_journal_note(j))
         printf("warning: %s\n", dt_journal_note(j));
     int rc = b ? dt_study_run(study, b, j, &reporter, limits, &told_to_end, e) : -1;
+    if (rc >= 0 && e->text)
+        printf("warning: %s; whether jobs of the study are left, squeue tells\n", e->text);
+    if (rc >= 0)
+        dt_error_clear(e);
     if (rc >= 0 && write_best(dir, s, study, e) < 0)
         rc = -1;
     char *best = best_command(dir, s);

@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -263,11 +262,11 @@ static void skip_backlog(struct dt_feed *f, int64_t size, bool to_end)
 static void read_file(struct look *l, bool to_end)
 {
     struct dt_feed *f = l->f;
-    int fd = open(f->path, O_RDONLY | O_CLOEXEC);
+    int fd = dt_open_regular(f->path);
     struct stat st;
     if (fd < 0)
         return;
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+    if (fstat(fd, &st) < 0)
         st.st_size = f->offset;
     skip_backlog(f, st.st_size, to_end);
     char *piece = st.st_size > f->offset ? dt_xcalloc(DT_METRICS_LOOK + 1, 1) : NULL;

@@ -49,15 +49,15 @@ static char *joined(struct json_object *lines)
 char *dt_records_last_lines(const char *dir)
 {
     char *path = dt_xasprintf("%s/output.log", dir), text[LAST_BYTES + 1];
-    FILE *f = fopen(path, "re");
+    int fd = dt_open_regular(path);
     size_t n = 0, lines = 0;
     free(path);
-    if (!f)
+    if (fd < 0)
         return NULL;
-    if (fseek(f, -LAST_BYTES, SEEK_END) < 0)
-        rewind(f);
-    n = fread(text, 1, LAST_BYTES, f);
-    fclose(f);
+    off_t end = lseek(fd, 0, SEEK_END);
+    ssize_t got = pread(fd, text, LAST_BYTES, end > LAST_BYTES ? end - LAST_BYTES : 0);
+    n = got > 0 ? (size_t)got : 0;
+    close(fd);
     while (n && text[n - 1] == '\n')
         n--;
     text[n] = '\0';

@@ -20,14 +20,16 @@
  * times at once where it has been quiet. */
 #define POLL_EVERY 3.0
 #define POLL_BURST 10
+/* A slurmctld that takes long to answer has much to do: for so many times as long it is left alone,
+ * at most for so many seconds. */
+#define POLL_REST 30
+#define POLL_REST_MAX 30.0
 #define GRACE                                                                                      \
     5.0 /* how long a record may lag behind Slurm's state, or the state behind the record */
 #define AGAIN                                                                                      \
     2.0 /* pause before a cancellation is asked for again, or a run that still ends is looked at   \
          */
-#define SWEEPS                                                                                     \
-    15             /* how often the last look for what is left is repeated while slurmctld is away \
-                    */
+#define SWEEP 30.0 /* how long the last look for what is left is repeated while slurmctld is away */
 #define LEAVING 5.0 /* how long the last look waits for jobs whose script has ended */
 #define LOOK 0.3
 #define LATE 10.0  /* surplus workers that are still there are told again */
@@ -54,11 +56,12 @@ struct slurm {
     struct watch *watches;
     size_t n;
     double tick, poll_pause, next_poll;
-    struct dt_pace pace;  /* of listings */
-    double turn;          /* when the poll that is due may be; 0: none is */
+    struct dt_pace pace;       /* of listings */
+    double turn;               /* when the poll that is due may be; 0: none is */
+    double rest;               /* before that no poll may be, as slurmctld was slow */
     struct dt_slurm_jobs jobs; /* the last listing, */
-    double listed;        /* and when that was; 0: something has happened since */
-    struct dt_pace asks;  /* of questions what trials use */
+    double listed;             /* and when that was; 0: something has happened since */
+    struct dt_pace asks;       /* of questions what trials use */
 };
 
 static double now(void *b)
@@ -72,11 +75,15 @@ static double now(void *b)
 static int list_jobs(struct slurm *b, struct dt_error *e)
 {
     struct dt_slurm_jobs jobs;
-    if (dt_slurm_jobs_load(&jobs, e) < 0)
+    double begin = dt_monotonic();
+    int rc = dt_slurm_jobs_load(&jobs, e);
+    double now = dt_monotonic();
+    b->rest = now + fmin(POLL_REST * (now - begin), POLL_REST_MAX);
+    if (rc < 0)
         return -1;
     dt_slurm_jobs_free(&b->jobs);
     b->jobs = jobs;
-    b->listed = dt_monotonic();
+    b->listed = now;
     return 0;
 }
 
@@ -97,14 +104,14 @@ static void poll_soon(struct slurm *b, double pause)
 /* When Slurm may be asked next. */
 static double poll_due(const struct slurm *b)
 {
-    return fmax(b->next_poll, b->turn);
+    return fmax(fmax(b->next_poll, b->rest), b->turn);
 }
 
 /* Whether the poll that is due may be now. */
 static bool poll_now(struct slurm *b)
 {
     double now = dt_monotonic();
-    if (now < b->next_poll)
+    if (now < b->next_poll || now < b->rest)
         return false;
     if (b->turn == 0)
         b->turn = dt_pace_turn(&b->pace, now);
@@ -569,15 +576,17 @@ static int sweep(void *arg, struct dt_error *e)
 {
     struct slurm *b = arg;
     size_t leaving = 0;
-    double patience = dt_monotonic() + LEAVING;
+    double end = dt_monotonic() + SWEEP, patience = dt_monotonic() + LEAVING;
     int n = sweep_once(b, &leaving, e);
-    for (int i = 0; i < SWEEPS && n < 0; i++) { /* slurmctld may be back soon */
-        if (dt_slurm_nap(b->c.wake_fd, AGAIN))
-            break;
+    while (n < 0 && dt_monotonic() < end) { /* slurmctld may be back soon */
+        dt_slurm_nap(b->c.wake_fd, AGAIN);  /* trials that have ended say so, too */
+        dt_error_clear(e);
         n = sweep_once(b, &leaving, e);
     }
-    while (n >= 0 && leaving && dt_monotonic() < patience && !dt_slurm_nap(b->c.wake_fd, LOOK))
+    while (n >= 0 && leaving && dt_monotonic() < patience) {
+        dt_slurm_nap(b->c.wake_fd, LOOK);
         n = sweep_once(b, &leaving, e);
+    }
     if (n > 0 || leaving) { /* a submission may have been on its way while we looked */
         dt_slurm_nap(b->c.wake_fd, LOOK);
         n = sweep_once(b, NULL, e);

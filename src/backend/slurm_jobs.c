@@ -99,11 +99,12 @@ static void add_component(struct dt_slurm_jobs *jobs, const slurm_job_info_t *in
     free(part.reason);
 }
 
+/* SHOW_ALL: those in hidden partitions, too. */
 int dt_slurm_jobs_load(struct dt_slurm_jobs *jobs, struct dt_error *e)
 {
     job_info_msg_t *msg = NULL;
     *jobs = (struct dt_slurm_jobs){0};
-    if (slurm_load_job_user(&msg, getuid(), SHOW_DETAIL) != SLURM_SUCCESS)
+    if (slurm_load_job_user(&msg, getuid(), SHOW_ALL) != SLURM_SUCCESS)
         return dt_fail(e, "slurmctld does not answer: %s", slurm_strerror(errno));
     for (uint32_t i = 0; i < msg->record_count; i++)
         if (!msg->job_array[i].het_job_id || msg->job_array[i].het_job_offset == 0)
@@ -144,7 +145,7 @@ uint32_t *dt_slurm_components(uint32_t leader, size_t *n)
     job_info_msg_t *msg = NULL;
     uint32_t *ids = NULL;
     *n = 0;
-    if (slurm_load_job_user(&msg, getuid(), 0) != SLURM_SUCCESS)
+    if (slurm_load_job_user(&msg, getuid(), SHOW_ALL) != SLURM_SUCCESS)
         return NULL;
     for (uint32_t i = 0; i < msg->record_count; i++) {
         const slurm_job_info_t *info = &msg->job_array[i];

@@ -6,8 +6,8 @@
 
 /* ---- pace.c: however many trials there are, slurmctld is asked no more often ---- */
 
-/* Turns that are taken one after the other, on the average one each `every` seconds; after a pause some can be had at once,
- * as many as `burst`. All 0 but these two at first. */
+/* Turns that are taken one after the other, on the average one each `every` seconds; after a pause
+ * some can be had at once, as many as `burst`. All 0 but these two at first. */
 struct dt_pace {
     double every, burst;
     double last; /* monotonic: what the turns that were given away come to */
@@ -209,7 +209,8 @@ bool dt_trial_hand_over(const struct dt_slurm_config *c, const struct dt_study *
 /* dt_feed_read() on the run's metrics; *feed is NULL before the first look. */
 void dt_trial_metrics(const struct dt_slurm_config *c, const struct dt_study *s, const struct dt_trial *t,
                       struct dt_feed **feed, bool to_end, const struct dt_events *out);
-/* dt_usage_feed_read() on what the run uses, where that is watched; *feed likewise. `asks` is the backend's. */
+/* dt_usage_feed_read() on what the run uses, where that is watched; *feed likewise. `asks` is the
+ * backend's. */
 void dt_trial_usage(const struct dt_slurm_config *c, const struct dt_study *s, const struct dt_trial *t,
                     struct dt_pace *asks, struct dt_usage_feed **feed, bool to_end,
                     const struct dt_events *out);

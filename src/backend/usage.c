@@ -1,7 +1,6 @@
 #include "backend/slurm_private.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,13 +108,13 @@ static void take_lines(struct dt_usage_feed *f, struct file *file, char *piece, 
 static size_t read_file(struct dt_usage_feed *f, struct file *file)
 {
     char *path = dt_xasprintf("%s/%s", f->dir, file->name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = dt_open_regular(path);
     struct stat st;
     ssize_t n = 0;
     free(path);
     if (fd < 0)
         return 0;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > file->offset) {
+    if (fstat(fd, &st) == 0 && st.st_size > file->offset) {
         if (st.st_size - file->offset > BACKLOG) {
             file->offset = st.st_size - BACKLOG;
             file->midline = true;

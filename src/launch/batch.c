@@ -32,7 +32,7 @@ struct batch {
     bool orphan;       /* it ends since the tuning job is gone */
     struct dt_strv env;
     double start, end;
-    double begun; /* monotonic: when start was, as what lies between must not depend on a clock that is set */
+    double begun; /* monotonic: when start was, for how long it took depends on no clock that is set */
     pid_t child;
     struct dt_watcher watcher;
     struct json_object *notes; /* what it has to say of the metrics; NULL */

@@ -197,8 +197,8 @@ static bool was_moved(const struct dt_journal *j, struct dt_error *e)
     if (access(j->path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
         return false;
     dt_fail(e,
-            "%s: is not there any more: its folder was moved or removed meanwhile; go on with the study by "
-            "--dt-resume and where the folder is now",
+            "%s: is not there any more: its folder was moved or removed meanwhile; go on with the "
+            "study by --dt-resume and where the folder is now",
             j->path);
     return true;
 }

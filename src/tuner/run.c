@@ -369,8 +369,8 @@ int dt_study_run(struct dt_study *s, struct dt_backend *b, struct dt_journal *j,
     if (rc == 0)
         rc = loop(&run, e);
     struct dt_error swept = DT_ERROR_INIT;
-    if (b->ops->sweep(b->b, rc < 0 ? &swept : e) < 0 && rc >= 0)
-        rc = -1;
+    /* what is left ends by itself: the result is not lost for it */
+    b->ops->sweep(b->b, rc < 0 ? &swept : e);
     dt_error_clear(&swept);
     return rc;
 }

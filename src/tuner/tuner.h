@@ -431,7 +431,8 @@ struct dt_reporter {
 };
 /* Runs the study to its end: 0 done, 1 interrupted, -1 error. A study that was begun goes on: `limits` (or NULL)
  * are search limits to change then. `stop` is polled: once it is set (a signal), trials are cancelled and the
- * study ends as interrupted. journal may be NULL (simulation). */
+ * study ends as interrupted. Then what is left of its jobs is cancelled: where that does not work,
+ * e says so, but the result stands. journal may be NULL (simulation). */
 int dt_study_run(struct dt_study *s, struct dt_backend *b, struct dt_journal *j,
                  const struct dt_reporter *r, struct json_object *limits, const volatile int *stop,
                  struct dt_error *e);

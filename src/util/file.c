@@ -69,6 +69,16 @@ char *dt_read_text(const char *path, size_t max, struct dt_error *e)
     return text;
 }
 
+int dt_open_regular(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
+        return fd;
+    close(fd);
+    return -1;
+}
+
 int dt_write_all(int fd, const char *data, size_t len)
 {
     while (len) {

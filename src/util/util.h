@@ -137,11 +137,14 @@ char *dt_read_fd(int fd, const char *what, size_t max, size_t *len, struct dt_er
 /* write() until all is written; 0, or -1 and errno. */
 int dt_write_all(int fd, const char *data, size_t len);
 /* Writes to a temporary file beside it, fsyncs, renames. */
+/* For what a user's program has written, which may be anything: never waits, and only a regular file
+ * is opened. -1: none is there. */
+int dt_open_regular(const char *path);
 int dt_write_file(const char *path, const char *data, size_t len, unsigned mode,
                   struct dt_error *e);
 int dt_mkdirs(const char *path, struct dt_error *e);
-/* One that nobody else may look into; folders above it are as dt_mkdirs() makes them. What is there already stays as it
- * is. */
+/* One that nobody else may look into; folders above it are as dt_mkdirs() makes them. What is there
+ * already stays as it is. */
 int dt_mkdir_private(const char *path, struct dt_error *e);
 /* The folder that holds this program's own executable. Caller frees. */
 char *dt_self_dir(struct dt_error *e);

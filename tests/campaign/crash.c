@@ -1,6 +1,6 @@
-/* crash: tuners are killed, their journals damaged and their disks filled, or not to be written on, at every point where
- * that matters, and their clocks jump; each study is then resumed, and must come to what the undisturbed one comes to, with no trial lost, none
- * run twice and none left behind.
+/* crash: tuners are killed, their journals damaged and their disks filled, or not to be written on,
+ * at every point where that matters, and their clocks jump; each study is then resumed, and must come
+ * to what the undisturbed one comes to, with no trial lost, none run twice and none left behind.
  *
  *     tests/campaign/crash [KILLS [SEED]]        (20; 1000 for all points and bytes)
  *
@@ -190,8 +190,8 @@ static void full_disk(struct campaign *c)
     free(first);
 }
 
-/* The cluster as it is is needed for each fault anew, so each is tried in a process of its own, whose exit status is 0 where
- * all was well. */
+/* The cluster as it is is needed for each fault anew, so each is tried in a process of its own, whose
+ * exit status is 0 where all was well. */
 static bool in_a_child(struct campaign *c, struct world *w, char *(*fault)(struct campaign *, struct world *))
 {
     fflush(stdout);
@@ -207,12 +207,13 @@ static bool in_a_child(struct campaign *c, struct world *w, char *(*fault)(struc
     return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-/* A limit on the length of files, as ulimit -f sets: the journal may have so many bytes. */
+/* A limit on the length of files, as ulimit -f sets: the journal may have so many bytes. At a quarter
+ * of the points, as it is much like a full disk. */
 static void long_file(struct campaign *c)
 {
     long bad = 0, tried = 0;
     char *first = NULL;
-    for (long k = 1; k < c->bytes; k += stride(c, c->bytes), tried++) {
+    for (long k = 1; k < c->bytes; k += 4 * stride(c, c->bytes), tried++) {
         struct world *w = fresh(c);
         struct fate f = {.file_max = k};
         enum outcome o = world_tune(w, &f);
@@ -236,7 +237,7 @@ static void set_clock(struct campaign *c)
     bool same = c->setting == &settings[0];
     long bad = 0, tried = 0, requests = c->points / 3;
     char *first = NULL;
-    for (long k = 1; k <= requests; k += stride(c, requests), tried++) {
+    for (long k = 1; k <= requests; k += 4 * stride(c, requests), tried++) {
         struct world *w = fresh(c);
         struct fate f = {.jump_at = k, .jump = jumps[tried % 2]};
         enum outcome o = world_tune(w, &f);
@@ -298,8 +299,8 @@ static char *read_only(struct campaign *c, struct world *w)
     return remount(c, 0) ? finish(c, w, 0, true) : dt_xstrdup("it stays read-only");
 }
 
-/* 0 where one may be mounted. */
-static char *nothing(struct campaign *c, struct world *w)
+/* Whether one may be mounted. */
+static char *only_mount(struct campaign *c, struct world *w)
 {
     (void)w;
     return mount_disk(c, 4096) ? NULL : dt_xstrdup("no file system may be mounted here");
@@ -310,7 +311,7 @@ static void disks(struct campaign *c)
     const long page = sysconf(_SC_PAGESIZE);
     long bad = 0, tried = 0;
     struct world *w = fresh(c);
-    if (!in_a_child(c, w, nothing)) {
+    if (!in_a_child(c, w, only_mount)) {
         printf("ok %d # SKIP file systems: none may be mounted\n", ++c->tests);
         world_free(w);
         return;

@@ -313,21 +313,6 @@ kill_tuner() {
     at_once requeue time_limit stubborn trial_limit
 }
 
-# restart_slurmctld: kills it, and starts it again after $1 seconds.
-restart_slurmctld() {
-    local pid
-    pid=$(awk '$1 == "slurmctld" { print $2 }' "$DT_CLUSTER_DIR/run/pids" | tail -1)
-    kill -KILL "$pid"
-    sleep "$1"
-    (
-        cd "$DT_CLUSTER_DIR/log"
-        exec setsid slurmctld -D -f "$SLURM_CONF"
-    ) </dev/null >>"$DT_CLUSTER_DIR/log/slurmctld.out" 2>&1 3>&- &
-    echo "slurmctld $! $(sed -E 's/.*\) //' "/proc/$!/stat" | cut -d' ' -f20)" >>"$DT_CLUSTER_DIR/run/pids"
-    disown
-    soon 20 scontrol ping
-}
-
 all_idle() {
     [ "$(sinfo -h -N -p main -t idle -o %N | wc -l)" = 8 ]
 }

@@ -123,6 +123,7 @@ slurmd_of() {
         node=$(node_of "$job")
         urgent "$node"
         soon 30 event stopping
+        soon 30 event ended 2 # it was told to end, and must not find this first
         touch released
         requeued "$node"
         finished
@@ -154,4 +155,18 @@ slurmd_of() {
     scontrol update NodeName="$node" State=RESUME
     finished
     whole
+}
+
+# For longer than a refused submission waits, and than libslurm waits for an answer. DT_DOWN: seconds.
+@test "slurmctld is down: a trial ends meanwhile, the next ones begin when it is back" {
+    start . held
+    soon 20 lines begun 1
+    soon 20 test "$DT_CLUSTER_DIR/state/job_state" -nt begun # it saves its state every 5 s
+    (sleep 1 && touch released) 3>&- &
+    restart_slurmctld "${DT_DOWN-20}"
+    lines over 1
+    soon 60 event finished
+    finished
+    whole
+    [ "$(wc -l <begun)" = 4 ]
 }

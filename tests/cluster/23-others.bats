@@ -7,7 +7,7 @@ load life
 
 setup_file() {
     export BATS_NO_PARALLELIZE_WITHIN_FILE=true
-    cluster_up --nodes 6 --cpus 8
+    cluster_up --nodes 6 --cpus 8 --conf "PartitionName=hidden Nodes=h[1-6] State=UP Hidden=YES"
 }
 
 teardown_file() {
@@ -24,7 +24,9 @@ setup() {
 
 teardown() {
     if [ -n "${base-}" ]; then
-        scancel --user=root --user=daemon --user=nobody 2>/dev/null || true
+        for user in root daemon nobody; do
+            scancel --user="$user" 2>/dev/null || true
+        done
         cd /
         ! mountpoint -q "$base/work/disk" || umount "$base/work/disk"
         rm -rf "$base"
@@ -108,6 +110,19 @@ denied() {
     grep -q "^dt-tune: $dir: is a link that dt-tune has not made" "$output"
     [ "$(find own "dt-tune-$((last + 1))" | wc -l)" = 2 ]
     [ ! -e begun ]
+}
+
+@test "trials in a partition that is hidden from their owner are seen all the same" {
+    need_users
+    SUBMIT="owner sbatch" start . "0.2 held" --partition=hidden
+    soon 20 lines begun 2
+    [ "$(owner squeue -h | wc -l)" = 0 ]
+    owner scancel --signal=KILL --full "$(trial_job 2)" # it cannot say how it ended
+    soon 40 event ended 2
+    echo "cause: $(ended 2 cause)"
+    [ "$(ended 2 cause | head -1)" != lost ]
+    touch released
+    finished
 }
 
 @test "names and folders of any bytes do what others do, and nothing else" {

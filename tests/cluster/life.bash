@@ -182,3 +182,18 @@ requeued() {
     }
     soon 30 again "$1"
 }
+
+# restart_slurmctld: kills it, and starts it again after $1 seconds.
+restart_slurmctld() {
+    local pid
+    pid=$(awk '$1 == "slurmctld" { print $2 }' "$DT_CLUSTER_DIR/run/pids" | tail -1)
+    kill -KILL "$pid"
+    sleep "$1"
+    (
+        cd "$DT_CLUSTER_DIR/log"
+        exec setsid slurmctld -D -f "$SLURM_CONF"
+    ) </dev/null >>"$DT_CLUSTER_DIR/log/slurmctld.out" 2>&1 3>&- &
+    echo "slurmctld $! $(sed -E 's/.*\) //' "/proc/$!/stat" | cut -d' ' -f20)" >>"$DT_CLUSTER_DIR/run/pids"
+    disown
+    soon 20 scontrol ping
+}

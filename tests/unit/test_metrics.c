@@ -644,6 +644,32 @@ static void a_file_that_is_written_anew_is_read_anew(void **state)
     over(&r);
 }
 
+/* Nobody waits for them, nor for what never ends. */
+static void what_is_no_file_has_no_metrics(void **state)
+{
+    char *path = dt_xasprintf("%s/metrics.jsonl", folder), *output = dt_xasprintf("%s/output.log", folder);
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct reading r = reading("");
+        int rc = i == 0   ? mkfifo(path, 0600) | mkfifo(output, 0600)
+                 : i == 1 ? symlink("/dev/zero", path) | symlink("/dev/zero", output)
+                          : symlink(folder, path) | symlink(folder, output);
+        assert_int_equal(rc, 0);
+        gives(&r, true, "");
+        assert_null(dt_records_last_lines(folder));
+        over(&r);
+        unlink(path);
+        unlink(output);
+    }
+    puts_("launch-1.json", "{\"a\": 1}\n"); /* where a user puts it is the user's to choose */
+    struct reading r = reading("");
+    assert_int_equal(symlink("launch-1.json", path), 0);
+    gives(&r, true, "a=1@nan#1");
+    over(&r);
+    free(path);
+    free(output);
+}
+
 /* ---- the course of a metric ---- */
 
 static void a_course_is_bounded_and_keeps_its_ends(void **state)
@@ -808,6 +834,7 @@ int main(void)
         IN_FOLDER(long_lines_of_the_file_are_passed_over),
         IN_FOLDER(a_flood_costs_a_bounded_time_and_its_end_counts),
         IN_FOLDER(a_file_that_is_written_anew_is_read_anew),
+        IN_FOLDER(what_is_no_file_has_no_metrics),
         cmocka_unit_test(a_course_is_bounded_and_keeps_its_ends),
         IN_FOLDER(a_replay_gives_the_same_course),
         IN_FOLDER(what_is_missing_is_said_with_its_pattern),

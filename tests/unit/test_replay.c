@@ -628,6 +628,30 @@ static void an_interrupted_study_takes_the_same_course(void **state)
     done(&whole, false);
 }
 
+static int sweep_in_vain(void *b, struct dt_error *e)
+{
+    (void)b;
+    return dt_fail(e, "cannot cancel job 7: no answer");
+}
+
+/* Whoever answers for the cluster may be too busy to take the last cancellation. */
+static void what_cannot_be_cancelled_at_the_end_costs_no_result(void **state)
+{
+    static const volatile int stop;
+    struct fixture f = fixture("workers,time_s\n1,10\n2,20\n",
+                               "\"dt\": {\"workers\": {\"low\": 1, \"high\": 2}}, "
+                               "\"replay\": {\"objective\": \"time_s\"}");
+    struct dt_backend_ops ops = *f.b->ops;
+    struct dt_backend b = {&ops, f.b->b};
+    (void)state;
+    ops.sweep = sweep_in_vain;
+    assert_int_equal(dt_study_run(f.s, &b, NULL, NULL, NULL, &stop, &f.e), 0);
+    assert_string_equal(f.e.text, "cannot cancel job 7: no answer");
+    assert_non_null(dt_study_best(f.s));
+    dt_error_clear(&f.e);
+    done(&f, true);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -649,6 +673,7 @@ int main(void)
         cmocka_unit_test(a_deadline_is_kept_on_the_virtual_clock),
         cmocka_unit_test(a_whole_measured_table_is_gone_through_once),
         cmocka_unit_test(an_interrupted_study_takes_the_same_course),
+        cmocka_unit_test(what_cannot_be_cancelled_at_the_end_costs_no_result),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
