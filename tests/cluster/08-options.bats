@@ -218,7 +218,14 @@ each() {
     shape() {
         scontrol -o show job "$1" | grep -oE ' (NumTasks|CPUs/Task|MinMemoryCPU|TimeLimit|NumNodes)=[^ ]+'
     }
-    [ "$(shape "$best")" = "$(shape "$again")" ]
+    same() {
+        [ "$(shape "$best")" = "$(shape "$again")" ]
+    }
+    wait_for 30 same || { # a component that still ends has fewer nodes
+        shape "$best"
+        shape "$again"
+        return 1
+    }
 }
 
 @test "a script from standard input and a wrapped command" {
