@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
-#include <slurm/slurm_version.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>

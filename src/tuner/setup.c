@@ -40,8 +40,9 @@ static char *resume_dir(const struct dt_option *o, struct dt_error *e)
 static bool can_be_written(const char *value, struct dt_error *e)
 {
     char *quoted = dt_sbatch_quote(value, e);
+    bool can = quoted != NULL;
     free(quoted);
-    return quoted;
+    return can;
 }
 
 /* What stands in a trial's script must be able to: better now than when the tuner writes it. */

@@ -434,7 +434,7 @@ END
     heard() { grep -qx 'script got USR1' out && grep -q 'ps got USR1' out && grep -q 'worker got USR1' out; }
     wait_for 10 heard
     scancel --batch --signal=TERM "$job"
-    wait_for 20 job_ended "$job"
+    wait_for 120 job_ended "$job"
     cat out
     grep -qx 'script got TERM' out
     [ "$(json "$dir/end.json" 'o["exit_code"], o["signal"]')" = "(7, 0)" ]
@@ -446,14 +446,14 @@ END
     launched() { [ -e "$dir/worker-1.log" ]; }
     wait_for 20 launched
     scancel "$job"
-    wait_for 20 job_ended "$job"
+    wait_for 120 job_ended "$job"
     wait_for 10 test -e "$dir/end.json"
     [ "$(json "$dir/end.json" 'o["exit_code"] != 0 and "failed" not in o')" = True ]
 }
 
 @test "a trial whose tuning job is gone does not start" {
     gone=$(sbatch --parsable --output=/dev/null --wrap true)
-    wait_for 20 job_ended "$gone"
+    wait_for 120 job_ended "$gone"
     for id in 999999 "$gone"; do
         trial packed 1 2 ',"tuner_job":'"$id" <<<$'#!/bin/bash\ntouch started'
         run_trial

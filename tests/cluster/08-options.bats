@@ -46,7 +46,7 @@ study() {
 }
 
 finish() {
-    wait_for 40 job_ended "$id" || {
+    wait_for 120 job_ended "$id" || {
         cat study.out
         squeue
         return 1
@@ -208,7 +208,7 @@ each() {
     best=$(eval "sbatch --parsable $(sed -n 's/^submit it with: sbatch //p' "o-train.sh-$id")")
     again=$("$DT_BUILD/dt-sbatch" --parsable --dt-config="dt-tune-$id/best.json" train.sh 'one two')
     for job in $best $again; do
-        wait_for 30 job_ended "$job"
+        wait_for 120 job_ended "$job"
         [ "$(job_state "$job")" = COMPLETED ]
         cat "o-train.sh-$job"
         grep -qF 'arg <one two>' "o-train.sh-$job"
@@ -254,7 +254,7 @@ PATH=/usr/bin:/bin
 srun -n1 true
 END
     id=$(sbatch --parsable --dt-tune --dt-ps=1 --dt-workers=1-2 --dt-layout=packed bare.sh)
-    wait_for 40 job_ended "$id"
+    wait_for 120 job_ended "$id"
     cat bare.out
     [ "$(grep -c 'failed: roles not started' bare.out)" = 2 ]
     grep -q 'call dt-launch instead of srun' bare.out

@@ -364,7 +364,7 @@ END
     is_held
     wait_for 20 reported 0.3
     kill -KILL "$(pgrep -f "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$job/slurm_script")"
-    wait_for 20 job_ended "$job"
+    wait_for 120 job_ended "$job"
     second=$(sbatch --parsable --dt-tune --dt-resume="$dir" train.sh)
     wait_for 30 grep -q '"event":"resumed"' "$dir/journal.jsonl"
     release

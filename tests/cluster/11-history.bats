@@ -62,7 +62,7 @@ field() {
 
 # ran JOB FILE: the job has ended well, with one server and three workers, lr as the study found it.
 ran() {
-    wait_for 30 job_ended "$1"
+    wait_for 120 job_ended "$1"
     cat "$2"
     [ "$(job_state "$1")" = COMPLETED ]
     [ "$(grep -c '^task worker' "$2")" = 3 ]
@@ -173,7 +173,7 @@ json() {
     # by folder, with an argument that the study never saw
     sed -i 's/^srun true/srun echo "arg <$1>"/' other.sh
     job=$(sbatch --parsable "--dt-apply=$BATS_FILE_TMPDIR/dt-tune-$packed" --output=d.out other.sh 'two words')
-    wait_for 20 job_ended "$job"
+    wait_for 120 job_ended "$job"
     cat d.out
     [ "$(grep -cx 'arg <two words>' d.out)" = 4 ]
 }
@@ -281,9 +281,9 @@ refused() {
     printf '#!/bin/bash\n#SBATCH -n1 --mem=10\n: resumed\n' >third.sh
     local id again
     id=$(sbatch --parsable --dt-tune --dt-workers=1-4 --dt-max-configs=2 --output=1.out third.sh)
-    wait_for 30 job_ended "$id"
+    wait_for 120 job_ended "$id"
     again=$(sbatch --parsable --dt-tune --dt-resume="$id" --dt-max-configs=4 --output=2.out third.sh)
-    wait_for 30 job_ended "$again"
+    wait_for 120 job_ended "$again"
     dt-tune history --script=third.sh >list
     cat list
     [ "$(wc -l <list)" = 2 ]
@@ -296,7 +296,7 @@ refused() {
     local id
     echo '{"history": false, "dt": {"workers": [1, 2]}}' >spec.json
     id=$(sbatch --parsable --dt-tune=spec.json --output=3.out fourth.sh)
-    wait_for 30 job_ended "$id"
+    wait_for 120 job_ended "$id"
     [ "$(job_state "$id")" = COMPLETED ]
     [ "$(dt-tune history --script=fourth.sh)" = "" ]
     echo '{"history": {"key": "a net"}, "dt": {"workers": [1, 2]}}' >spec.json
@@ -314,7 +314,7 @@ refused() {
     local id
     : >file
     id=$(env DT_TUNE_HISTORY="$PWD/file" sbatch --parsable --dt-tune --dt-workers=1,2 --output=5.out fifth.sh)
-    wait_for 30 job_ended "$id"
+    wait_for 120 job_ended "$id"
     cat 5.out
     [ "$(job_state "$id")" = COMPLETED ]
     [ "$(grep -c '^warning: this study is not in the history: .*/file: is not a directory$' 5.out)" = 1 ]
@@ -329,7 +329,7 @@ refused() {
     id=$(sbatch --parsable --dt-tune --dt-workers=1-4 --output=1.out slow.sh)
     wait_for 20 grep -qs '"event":"started","trial":2' "dt-tune-$id/journal.jsonl"
     scancel "$id"
-    wait_for 20 job_ended "$id"
+    wait_for 120 job_ended "$id"
     cat 1.out
     dt-tune history --script=slow.sh --format=json >list.json
     [ "$(json list.json '[(s["study"], s["complete"], s["trials"]) for s in o["studies"]]')" = "[('$id', False, 2)]" ]

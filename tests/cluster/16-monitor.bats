@@ -129,7 +129,7 @@ kill_tuner() {
     local pid
     pid=$(pgrep -f "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$job/slurm_script")
     kill -KILL "$pid"
-    wait_for 20 job_ended "$job"
+    wait_for 120 job_ended "$job"
 }
 
 @test "a tuner that is killed and goes on counts nothing twice" {
