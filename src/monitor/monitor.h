@@ -77,7 +77,7 @@ struct dt_proc_tree {
     size_t n;     /* processes; 0: it is gone */
     double cpu_s; /* user and system time */
     double mem; /* bytes that cannot be dropped: anonymous memory, and of shared memory the largest
-                   part */
+                   part; NaN where no process has any */
     double io;  /* bytes that went to and came from storage */
 };
 void dt_proc_tree_read(const char *root, pid_t top, struct dt_proc_tree *t);

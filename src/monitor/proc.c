@@ -149,7 +149,7 @@ void dt_proc_tree_read(const char *root, pid_t top, struct dt_proc_tree *t)
     }
     if (t->n) {
         t->cpu_s = ticks / (double)sysconf(_SC_CLK_TCK);
-        t->mem = 1024 * (own + shared);
+        t->mem = own + shared > 0 ? 1024 * (own + shared) : NAN; /* all are ending */
         t->io = io;
     }
     free(list);

@@ -75,7 +75,7 @@ static bool look(struct sampler *s, struct dt_counters *now)
     double group_mem = dt_cgroup_mem(&s->group), node_left = dt_node_mem_left("");
     now->t = dt_monotonic();
     now->cpu_s = isnan(group_cpu) ? tree.cpu_s : group_cpu;
-    now->mem = s->group.own_mem ? group_mem : fmin(tree.mem, group_mem);
+    now->mem = s->group.own_mem ? group_mem : isnan(tree.mem) ? NAN : fmin(tree.mem, group_mem);
     now->mem_left = fmin(dt_cgroup_mem_left(&s->group), node_left);
     now->io = tree.io;
     now->net = s->c->first_here ? dt_node_net("") : NAN;

@@ -329,6 +329,11 @@ static void a_tree_is_all_descendants_whatever_their_names(void **state)
     gone("proc/205/io"); /* not allowed, or vanished in between */
     dt_proc_tree_read(root, 310, &t);
     assert_true(t.n == 3 && isnan(t.io));
+    gone("proc/310/status");
+    gone("proc/205/status");
+    dt_proc_tree_read(root, 310, &t);
+    assert_true(t.n == 3 &&
+                isnan(t.mem)); /* that all are ending does not mean that they needed none */
     gone("proc/310/stat");
     dt_proc_tree_read(root, 310, &t);
     assert_true(t.n == 0 && isnan(t.cpu_s) && isnan(t.mem));
