@@ -8,6 +8,7 @@
  * TAP. What needs a file system of its own is skipped where none may be mounted. */
 #include "world.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <gsl/gsl_rng.h>
 #include <sched.h>
@@ -168,23 +169,26 @@ static void random_points(struct campaign *c, long kills, double jump)
     free(first);
 }
 
-/* A disk that is full from some write on: an error, and then all goes on. */
+/* A disk that is full from some write on, a quota that is used up, a file system that its server or a fault has made
+ * read-only, a broken disk: an error, and then all goes on. */
 static void full_disk(struct campaign *c)
 {
+    static const int reasons[] = {ENOSPC, EDQUOT, EROFS, EIO};
     long bad = 0;
+    size_t n = 0;
     char *first = NULL;
     for (long k = 1; k <= c->writes; k += stride(c, c->writes)) {
         struct world *w = fresh(c);
-        struct fate f = {.full_at = k};
+        struct fate f = {.full_at = k, .full_by = reasons[n++ % (sizeof(reasons) / sizeof(*reasons))]};
         enum outcome o = world_tune(w, &f);
-        bool told = o == TUNER_FAILED && strstr(world_last_words(w), "No space left on device");
+        bool told = o == TUNER_FAILED && strstr(world_last_words(w), strerror(f.full_by));
         char *why = told ? finish(c, w, 0, true) : dt_xasprintf("it said: %s", world_last_words(w));
         if (why && !bad++)
             first = dt_xasprintf("at write %ld: %s", k, why);
         free(why);
         world_free(w);
     }
-    char *what = dt_xasprintf("a full disk at each of %ld writes, %ld times not the same", c->writes, bad);
+    char *what = dt_xasprintf("a full disk, a quota, a read-only or a broken one at each of %ld writes, %ld times not the same", c->writes, bad);
     say(c, bad == 0, what, first);
     free(what);
     free(first);

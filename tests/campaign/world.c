@@ -35,12 +35,12 @@ static bool is_record(const char *data, size_t len)
 ssize_t __wrap_write(int fd, const void *data, size_t len)
 {
     if (!is_record(data, len))
-        return full ? (errno = ENOSPC, -1) : __real_write(fd, data, len);
+        return full ? (errno = fate.full_by, -1) : __real_write(fd, data, len);
     point();
     if (full || ++writes == fate.full_at) {
         bool half = !full;
         full = true;
-        return half ? __real_write(fd, data, len / 2) : (errno = ENOSPC, -1);
+        return half ? __real_write(fd, data, len / 2) : (errno = fate.full_by, -1);
     }
     if (points + 1 == fate.kill_at)
         __real_write(fd, data, len / 2);

@@ -19,7 +19,8 @@ struct setting {
  * journal, before and after each fsync of it, before and after each request to the cluster. */
 struct fate {
     long kill_at;    /* SIGKILL at this point; 0: never */
-    long full_at;    /* from this write on the disk is full, after half of it; 0: never */
+    long full_at;    /* from this write on, after half of it, nothing can be written; 0: never */
+    int full_by;     /* for this reason, an errno */
     long file_max;   /* bytes that a file of its may have (RLIMIT_FSIZE); 0: any */
     double clock;    /* seconds that the tuner's clock is off */
     long jump_at;    /* with this request to the cluster its clock is set, 0: never; */
