@@ -18,8 +18,8 @@ setup() {
     need_cluster
     base=$(mktemp -d /tmp/dt-others.XXXXXX) # where other users get to
     chmod 755 "$base"
-    mkdir -m 1777 "$base/work"
-    cd "$base/work"
+    mkdir -m 1777 "$base/place"
+    cd "$base/place"
 }
 
 teardown() {
@@ -28,7 +28,7 @@ teardown() {
             scancel --user="$user" 2>/dev/null || true
         done
         cd /
-        ! mountpoint -q "$base/work/disk" || umount "$base/work/disk"
+        ! mountpoint -q "$base/place/disk" || umount "$base/place/disk"
         rm -rf "$base"
     fi
 }
@@ -98,8 +98,8 @@ denied() {
     need_users
     last=$(owner sbatch --parsable --hold --mem=10 --output=/dev/null --wrap true)
     other mkdir -m 777 "dt-tune-$((last + 1))"
-    owner mkdir -m 777 "$base/work/own"
-    other ln -s "$base/work/own" "dt-tune-$((last + 2))"
+    owner mkdir -m 777 "$base/place/own"
+    other ln -s "$base/place/own" "dt-tune-$((last + 2))"
     SUBMIT="owner sbatch" start . 0.2
     [ "$job" = $((last + 1)) ]
     finished FAILED
