@@ -49,14 +49,18 @@ static void job_shape(const struct dt_setup *s, const double *x, const struct dt
     shape->as_submitted = dt_config_equal(x, s->submitted, s->space->n);
 }
 
-/* What a configuration does not say is as in the job that was submitted, but that has no layout
- * where only het is searched. */
-static void fill_up(const struct dt_setup *s, double *x)
+/* What a configuration does not say is as in the job that was submitted, which has no layout where
+ * only het is searched: what is not that job has the one that is. */
+static int complete(const struct dt_setup *s, struct json_object *config, double *x,
+                    struct dt_error *e)
 {
     int layout = dt_space_index(s->space, "layout");
-    memcpy(x, s->submitted, s->space->n * sizeof(double));
-    if (layout >= 0 && isnan(x[layout]))
+    if (dt_config_complete(s->space, config, s->submitted, x, e) < 0)
+        return -1;
+    bool submitted = dt_config_equal(x, s->submitted, s->space->n);
+    if (!submitted && layout >= 0 && isnan(x[layout]))
         x[layout] = s->space->params[layout].values[0];
+    return 0;
 }
 
 static char *expand(const struct dt_setup *s, struct json_object *config, bool trial,
@@ -64,13 +68,11 @@ static char *expand(const struct dt_setup *s, struct json_object *config, bool t
 {
     struct dt_job job = dt_setup_job(s);
     bool steps = trial && s->spec->layout == DT_LAYOUT_STEPS;
-    size_t n = s->space->n;
-    double *x = dt_xcalloc(2 * n, sizeof(double)), *rest = x + n;
+    double *x = dt_xcalloc(s->space->n, sizeof(double));
     struct dt_shape shape;
     char *text = NULL, *launch = sibling("dt-launch", e);
-    memcpy(x, s->submitted, n * sizeof(double));
-    fill_up(s, rest);
-    bool ok = launch && (!config || dt_config_complete(s->space, config, rest, x, e) == 0);
+    memcpy(x, s->submitted, s->space->n * sizeof(double));
+    bool ok = launch && (!config || complete(s, config, x, e) == 0);
     if (ok) {
         if (steps)
             trial_shape(s, x, &shape);
