@@ -162,7 +162,7 @@ unblock() {
     }
     parallel() {
         start . "held held" --dt-parallel=3
-        soon 20 lines begun 3
+        soon 90 lines begun 3
         cancelled
         [ ! -e over ]
         touch released
@@ -304,7 +304,7 @@ kill_tuner() {
     }
     trial_limit() {
         start . "0.2 held"
-        soon 10 lines begun 2
+        soon 90 lines begun 2
         scontrol update job "$(trial_job 2)" EndTime=now
         soon 100 event ended 2
         [ "$(ended 2 cause)" = "time limit" ]
@@ -319,7 +319,7 @@ all_idle() {
 
 @test "slurmctld killed and restarted: the study goes on" {
     start . "8 1" --dt-parallel=2
-    soon 10 lines begun 2
+    soon 90 lines begun 2
     soon 10 test "$DT_CLUSTER_DIR/state/job_state" -nt begun # it saves its state every 5 s
     restart_slurmctld 3
     soon 60 event finished
@@ -358,7 +358,7 @@ near() {
     }
     node_down() {
         start . "0.2 held" --exclusive
-        soon 10 lines begun 2
+        soon 90 lines begun 2
         node=$(scontrol -o show job "$(trial_job 2)" | sed -nE 's/.* NodeList=(h[0-9]+) .*/\1/p')
         scontrol update NodeName="$node" State=DOWN Reason=test
         soon 15 event ended 2
@@ -372,7 +372,7 @@ near() {
     }
     cancelled_trial() {
         start . "0.2 held"
-        soon 10 lines begun 2
+        soon 90 lines begun 2
         scancel "$(trial_job 2)"
         soon 10 event ended 2
         [ "$(ended 2 cause)" = cancelled ]
@@ -440,7 +440,7 @@ for t in json.load(sys.stdin)["trials"]:
 @test "trials at once, deadline, target and objectives are what they say" {
     three() {
         start . "held held" --dt-parallel=3
-        soon 20 lines begun 3
+        soon 90 lines begun 3
         touch released
         finished
         whole

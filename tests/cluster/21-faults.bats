@@ -47,7 +47,7 @@ twice() {
 @test "trials: preempted, requeued, held, cancelled in one component, out of memory" {
     preempted() {
         start . "0.2 held" --exclusive
-        soon 20 lines begun 2
+        soon 90 lines begun 2
         urgent "$(node_of "$(trial_job 2)")"
         soon 30 event ended 2
         touch released
@@ -55,7 +55,7 @@ twice() {
     }
     requeued_trial() { # by hand; it would start behind the tuner's back, so Slurm is told beforehand to refuse
         start . "0.2 held"
-        soon 20 lines begun 2
+        soon 90 lines begun 2
         run -1 scontrol requeue "$(trial_job 2)"
         [[ $output == *"disabled"* ]]
         touch released
@@ -109,7 +109,7 @@ slurmd_of() {
 @test "nodes: drained, their slurmd killed, down under the tuning job; the tuning job preempted" {
     drained() { # what runs there ends well, and the rest goes elsewhere
         start . "0.2 held"
-        soon 20 lines begun 2
+        soon 90 lines begun 2
         node=$(node_of "$(trial_job 2)")
         scontrol update NodeName="$node" State=DRAIN Reason=test
         touch released
@@ -119,7 +119,7 @@ slurmd_of() {
     }
     tuner_preempted() {
         start . "0.2 held" --exclusive
-        soon 20 lines begun 2
+        soon 90 lines begun 2
         node=$(node_of "$job")
         urgent "$node"
         soon 30 event stopping
@@ -134,7 +134,7 @@ slurmd_of() {
 
 @test "nodes: the slurmd of a trial's node is killed" {
     start . "0.2 held" --exclusive
-    soon 20 lines begun 2
+    soon 90 lines begun 2
     node=$(node_of "$(trial_job 2)")
     kill -KILL "$(slurmd_of "$node")"
     soon 60 event ended 2
@@ -144,7 +144,7 @@ slurmd_of() {
 
 @test "nodes: the tuning job's node goes down" {
     start . "0.2 held" --exclusive
-    soon 20 lines begun 2
+    soon 90 lines begun 2
     node=$(node_of "$job")
     scontrol update NodeName="$node" State=DOWN Reason=test
     scontrol update NodeName="$node" State=DRAIN Reason=test # or it would be back at once
@@ -160,7 +160,7 @@ slurmd_of() {
 # For longer than a refused submission waits, and than libslurm waits for an answer. DT_DOWN: seconds.
 @test "slurmctld is down: a trial ends meanwhile, the next ones begin when it is back" {
     start . held
-    soon 20 lines begun 1
+    soon 90 lines begun 1
     soon 20 test "$DT_CLUSTER_DIR/state/job_state" -nt begun # it saves its state every 5 s
     (sleep 1 && touch released) 3>&- &
     restart_slurmctld "${DT_DOWN-20}"

@@ -60,7 +60,7 @@ denied() {
     at_once_as_owner() { mkdir -m 1777 "$1" && cd "$1" && "$1" && cd ..; }
     at_once_as_owner plain_course
     SUBMIT="owner env SECRET=$secret sbatch" start . "0.2 held"
-    soon 20 lines begun 2
+    soon 90 lines begun 2
     [ "$(stat -c %a "$dir")" = 700 ]
     trial=$(trial_job 2)
     denied "Permission denied" other cat "$dir/journal.jsonl"
@@ -115,7 +115,7 @@ denied() {
 @test "trials in a partition that is hidden from their owner are seen all the same" {
     need_users
     SUBMIT="owner sbatch" start . "0.2 held" --partition=hidden
-    soon 20 lines begun 2
+    soon 90 lines begun 2
     [ "$(owner squeue -h | wc -l)" = 0 ]
     owner scancel --signal=KILL --full "$(trial_job 2)" # it cannot say how it ended
     soon 40 event ended 2
@@ -163,7 +163,7 @@ denied() {
 @test "a folder that is moved: between tuners, while one works, and with its trials behind a link" {
     between() {
         start . "0.2 held"
-        soon 20 lines begun 2
+        soon 90 lines begun 2
         cancelled
         mkdir elsewhere disk2
         mv "$dir" elsewhere/study
@@ -183,7 +183,7 @@ denied() {
     }
     at_work() {
         start . "0.2 held"
-        soon 20 lines begun 2
+        soon 90 lines begun 2
         mv "$dir" moved
         old=$dir
         touch released
@@ -207,7 +207,7 @@ denied() {
     cd disk
     start . held
     cd ..
-    soon 20 lines begun 2
+    soon 90 lines begun 2
     dd if=/dev/zero of=disk/filler bs=1k count=4096 2>/dev/null || true # to the last byte
     touch released
     soon 40 job_ended "$job"
