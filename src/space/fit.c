@@ -165,7 +165,9 @@ static struct room room_of(const struct dt_needed *n, const struct dt_node_class
         return none;
     room.cpus = cpus_with_memory(n, k, p, open_cpus(n, k, p));
     room.tasks = dt_least(room.cpus / n->cpus, tasks_by_gpus(n, k, room.gpus));
-    if (room.cpus < n->node_cpus)
+    if (r->gpus && n->cpus_per_gpu) /* a GPU counts with its CPUs only */
+        room.gpus = dt_least(room.gpus, room.cpus / n->cpus_per_gpu);
+    if (room.cpus < n->node_cpus || (r->gpus && !room.gpus))
         return none;
     /* GPUs are counted with all the tasks of one node, also where their CPUs are not */
     if (room.tasks < here && (!r->overcommit || (gpus && here > 1)))
