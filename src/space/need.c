@@ -108,8 +108,9 @@ struct dt_needed dt_need_of(const struct dt_request *r, const struct dt_cluster 
 static const char *options_why_not(const struct dt_request *r)
 {
     bool tasks = r->tasks || r->gpus || (r->tasks_per_node && r->nodes == r->nodes_max);
+    size_t nodes = r->tasks ? dt_least(r->nodes, r->tasks) : r->nodes; /* as sbatch makes it first */
     if ((r->cpus_per_gpu && r->cpus) || (r->gpus_per_task && !tasks) ||
-        (r->gpus_per_socket && !r->sockets) || (r->gpus && r->gpus < r->nodes))
+        (r->gpus_per_socket && !r->sockets) || (r->gpus && r->gpus < nodes))
         return "sbatch refuses these options for GPUs, tasks and CPUs together";
     return NULL;
 }

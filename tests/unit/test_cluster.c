@@ -293,6 +293,7 @@ static void jobs_as_submitted_can_start_or_never(void **state)
         {{"gpus-per-node=2", "nodes=3", "mem-per-gpu=5G"}, "more CPUs"},
         {{"gpus-per-task=1", "cpus-per-gpu=3", "ntasks=6"}, NULL},
         {{"gpus-per-task=1", "cpus-per-gpu=3", "ntasks=7"}, "more CPUs"},
+        {{"gpus=2", "nodes=8", "ntasks=1"}, NULL}, /* which is one node */
         {{"gpus=6", "cpus-per-gpu=3"}, NULL},
         {{"gpus=7", "cpus-per-gpu=3"}, "more CPUs"}, /* though there are 12 */
         {{"tmp=1G"}, NULL},
