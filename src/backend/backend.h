@@ -95,6 +95,9 @@ struct dt_system *dt_slurm_system(bool all, bool licenses, struct dt_error *e);
 /* One node: its size, without features and gres, and the name of its kind, dt_topology_key().
  * slurm_init() must have been called. */
 int dt_slurm_node(const char *name, char key[17], struct dt_node_class *size, struct dt_error *e);
+/* Like scancel --signal: the steps of the job get it, or with `script` the batch script alone. A job that is already gone is
+ * no error. */
+int dt_slurm_signal(uint32_t job, int signal, bool script, struct dt_error *e);
 /* What of it the submission may use: dt_job_cluster(). */
 struct dt_cluster *dt_slurm_cluster(const struct dt_submission *s, bool kinds, struct dt_error *e);
 

@@ -48,9 +48,6 @@ int dt_slurm_keep_nodes(uint32_t id, const struct dt_strv *names, struct dt_erro
 uint32_t *dt_slurm_components(uint32_t leader, size_t *n);
 /* Like scancel. A job that is already gone is no error. */
 int dt_slurm_cancel(uint32_t job, struct dt_error *e);
-
-/* Like scancel --signal: the steps of the job get it, or with `script` the batch script alone. */
-int dt_slurm_signal(uint32_t job, int signal, bool script, struct dt_error *e);
 /* GPUs in a node's gres text: "gpu:k80:4(S:0-1),nvme:1". */
 size_t dt_slurm_gpus(const char *gres);
 /* What jobs get of a node: without the cores and the memory that are set aside for the system. Its

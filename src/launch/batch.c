@@ -1,3 +1,4 @@
+#include "backend/backend.h"
 #include "expand/carrier.h"
 #include "launch/launch.h"
 
@@ -82,15 +83,9 @@ int dt_tuner_gone_main(int argc, char **argv)
 int dt_tell_tuner_main(int argc, char **argv)
 {
     uint32_t id;
-    char job[32];
     if (read_job(argc, argv, &id) < 0)
         return 2;
-    snprintf(job, sizeof(job), "%u", id);
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(21, 8, 0)
-    return slurm_kill_job2(job, SIGUSR1, KILL_JOB_BATCH, NULL) == 0 ? 0 : 1;
-#else
-    return slurm_kill_job2(job, SIGUSR1, KILL_JOB_BATCH) == 0 ? 0 : 1;
-#endif
+    return dt_slurm_signal(id, SIGUSR1, true, NULL) == 0 ? 0 : 1;
 }
 
 /* The tuning job that looks after the study now: a resumed study has another. The tuner keeps it in
