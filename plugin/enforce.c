@@ -26,8 +26,8 @@ struct limits {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct limits limits;
 static char *path;
-static bool usable;    /* something was read */
-static time_t read_at; /* 0: never */
+static bool usable;               /* something was read */
+static time_t read_at, read_conf; /* when, and Slurm's configuration of what time it was then */
 
 /* ---- names ---- */
 
@@ -116,6 +116,7 @@ static void read_again(void)
     bool ok;
 
     read_at = time(NULL);
+    read_conf = dt_slurm_conf_time();
     if (!path)
         path = beside(dt_slurm_conf_path());
     ok = path && dt_conf_load(path, &new.conf, &why) == 0 &&
@@ -206,7 +207,7 @@ char *dt_limits_refuse(const job_desc_msg_t *job, uint32_t uid)
     char *line;
 
     pthread_mutex_lock(&lock);
-    if (dt_slurm_conf_time() >= read_at)
+    if (dt_slurm_conf_time() != read_conf || read_conf == read_at)
         read_again();
     line = refuse_by_conf(job, uid);
     pthread_mutex_unlock(&lock);

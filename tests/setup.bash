@@ -9,7 +9,7 @@ EXAMPLE_PACKAGES="python3-torch python3-sklearn"
 TEST_PACKAGES="libcmocka-dev bats clang valgrind mpich libmpich-dev slurmdbd mariadb-server shellcheck git python3-optuna tmux
     man-db groff bash-completion debhelper gcovr cppcheck clang-tidy build-essential"
 # Without these the tests that need them are skipped, and say so.
-OPTIONAL_PACKAGES="chromium-headless-shell fonts-dejavu-core slurmrestd"
+OPTIONAL_PACKAGES="chromium-headless-shell fonts-dejavu-core slurmrestd btrfs-progs libfaketime"
 
 # install PACKAGE...: with apt what is not there yet; without root or apt only says what is missing.
 install() {

@@ -456,12 +456,13 @@ static int wait_for(void *arg, const struct dt_study *s, double until, struct dt
     struct steps *b = arg;
     struct dt_events out = {events, n};
     bool woken = false;
+    double end = dt_monotonic() + (until - dt_now()); /* the clock may be set meanwhile */
     (void)e;
     for (;;) {
         for (size_t i = 0; i < s->n; i++)
             if (dt_trial_live(&s->trials[i]))
                 look_at(b, s, &s->trials[i], &out);
-        double left = until - dt_now();
+        double left = end - dt_monotonic();
         if (*n > 0)
             b->tick = TICK_MIN;
         if (*n > 0 || woken || left <= 0)

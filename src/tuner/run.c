@@ -102,9 +102,9 @@ static int cancel_all(struct run *run, double grace, struct dt_error *e)
         if (run->b->ops->cancel(run->b->b, t, e) < 0)
             return -1;
     }
-    double until = now(run) + grace;
+    double begin = now(run), until = begin + grace; /* or until the clock is set back */
     int told = *run->stop;
-    while (live(run->s) && now(run) < until && *run->stop == told)
+    while (live(run->s) && now(run) < until && now(run) >= begin && *run->stop == told)
         if (wait_events(run, until, e) < 0)
             return -1;
     return 0;

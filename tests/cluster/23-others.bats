@@ -199,26 +199,45 @@ denied() {
     at_once between at_work
 }
 
+# no_room PATH REASON: a study there, where nothing can be written any more once it works, ends with an error. Afterwards
+# there is room again, and it can go on.
+no_room() {
+    script 0.2 held
+    sed -i -E "s#(begun|over|released)#$PWD/&#" train.sh # what it notes is not there
+    mv train.sh "$1"
+    cd "$1"
+    start . held
+    cd "$base/place"
+    soon 90 lines begun 2
+    denied "$2" dd if=/dev/zero of="$1/filler" bs=1k count=4096 # to the last byte
+    touch released
+    soon 90 job_ended "$job"
+    is_state "$job" FAILED
+    soon 20 no_trials
+    rm "$1/filler"
+    sound
+}
+
 @test "a file system that is full, and one that cannot be written on: an error, no trial left, and then it goes on" {
     [ "$(id -u)" = 0 ] && mkdir disk && mount -t tmpfs -o size=2m none disk 2>/dev/null || skip "none may be mounted here"
-    script 0.2 held
-    sed -i -E "s#(begun|over|released)#$PWD/&#" train.sh # what it notes is not on that disk
-    mv train.sh disk
-    cd disk
-    start . held
-    cd ..
-    soon 90 lines begun 2
-    dd if=/dev/zero of=disk/filler bs=1k count=4096 2>/dev/null || true # to the last byte
-    touch released
-    soon 40 job_ended "$job"
-    is_state "$job" FAILED
-    soon 10 no_trials
-    rm disk/filler
-    sound
+    no_room disk "No space left on device"
     mount -o remount,ro "$PWD/disk"
     denied "Read-only file system" dt-sbatch --here --dt-tune --dt-resume="$dir" disk/train.sh
     mount -o remount,rw "$PWD/disk"
     cp disk/train.sh .
+    resume
+    whole
+}
+
+@test "a quota that is used up: an error, no trial left, and then it goes on" {
+    command -v mkfs.btrfs >/dev/null || skip "btrfs-progs are not installed"
+    truncate -s 120M image && mkfs.btrfs -q image
+    [ "$(id -u)" = 0 ] && mkdir disk && mount -o loop image disk 2>/dev/null || skip "none may be mounted here"
+    btrfs quota enable disk
+    btrfs subvolume create disk/own
+    btrfs qgroup limit 2M disk/own # for root too
+    no_room disk/own "Disk quota exceeded"
+    cp disk/own/train.sh .
     resume
     whole
 }

@@ -102,7 +102,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argc;
     (void)argv;
     usable = true;
-    read_at = 1;
+    read_at = 1; /* and not again */
     limits.conf.tuner_partition = strdup("tuners");
     limits.conf.tuner_mem_mib = 128;
     limits.conf.tuner_time_min = 60;

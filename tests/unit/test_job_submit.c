@@ -487,7 +487,7 @@ static void write_conf(const char *text)
     fclose(f);
 }
 
-/* As a reconfiguration: the time is later than any read. */
+/* As a reconfiguration in this second. */
 static void reconfigure(const char *text)
 {
     write_conf(text);
@@ -631,9 +631,14 @@ static void test_reconfigured(void **state)
     check_allowed(job_of(1, 1, NULL));
 
     /* Without a reconfiguration the file is not looked at. */
-    slurm_conf.last_update = 1;
+    slurm_conf.last_update = 2;
+    check_allowed(job_of(1, 1, NULL));
     write_conf("Refuse=x\n");
     check_allowed(job_of(1, 1, NULL));
+
+    /* After one it is, also where the clock has been set back since the last. */
+    slurm_conf.last_update = 1;
+    check_refused(job_of(1, 1, NULL), ESLURM_ACCESS_DENIED, "Refuse=x");
 }
 
 static void test_bad_from_the_start(void **state)

@@ -260,6 +260,24 @@ static void a_trial_that_slurm_defers_is_submitted_later(void **state)
     done(&f);
 }
 
+/* Till the old time comes again it may be a day. */
+static void a_deferred_trial_does_not_wait_for_a_clock_that_was_set_back(void **state)
+{
+    struct fixture f = study(GRID, true);
+    struct dt_event ev = event(DT_EVENT_DEFERRED, 1);
+    (void)state;
+    apply(&f, (struct dt_event){.kind = DT_EVENT_CREATED,
+                                .trial = 1,
+                                .config = dt_config_to_json(f.space, f.s->submitted)});
+    ev.t = f.now;
+    ev.until = f.now + 30;
+    apply(&f, ev);
+    expect(&f, "wait");
+    f.now -= 86400;
+    expect(&f, "submit 1");
+    done(&f);
+}
+
 /* As in an allocation that is full. */
 static void a_trial_without_room_comes_next(void **state)
 {
@@ -1090,6 +1108,7 @@ int main(void)
         cmocka_unit_test(the_first_trial_is_the_job_as_submitted),
         cmocka_unit_test(so_many_trials_run_at_once_as_asked),
         cmocka_unit_test(a_trial_that_slurm_defers_is_submitted_later),
+        cmocka_unit_test(a_deferred_trial_does_not_wait_for_a_clock_that_was_set_back),
         cmocka_unit_test(a_trial_without_room_comes_next),
         cmocka_unit_test(what_cannot_end_in_time_is_not_begun),
         cmocka_unit_test(a_run_that_a_node_failed_is_repeated_twice),
