@@ -93,7 +93,7 @@ check_down() {
 @test "a het job of two components starts within 4 s and runs to its end" {
     het_script
     job=$(sbatch --parsable het.sh)
-    wait_for 20 job_ended "$job"
+    wait_for 60 job_ended "$job"
     [ "$(job_state "$job")" = COMPLETED ]
     [ "$(cut -d' ' -f1-3 het.out | sort)" = $'rank 0 on\nrank 1 on\nrank 2 on' ]
     times=$(scontrol -o show job "$job" | head -n 1)
@@ -157,7 +157,7 @@ check_down() {
         job=$(sbatch --parsable --output="$work/pids" --wrap \
             'sleep 3000 & echo $!; setsid sleep 3001 & echo $!; (trap "" TERM; sleep 3002 & echo $!); wait')
         running() { [ "$(wc -l 2>/dev/null <"$work/pids")" = 3 ]; }
-        wait_for 10 running
+        wait_for 60 running
     )
     for pid in $(cat pids); do
         kill -0 "$pid"
@@ -231,7 +231,7 @@ check_down() {
 @test "run takes the cluster down on a signal, and its command hears it" {
     "$cluster" run --dir "$work/c" --nodes 1 -- bash -c 'trap "echo heard >heard; exit" TERM; echo >ready; while :; do sleep 0.1; done' 3>&- &
     pid=$!
-    wait_for 10 test -e ready
+    wait_for 60 test -e ready
     kill -TERM $pid
     status=0
     wait $pid || status=$?
@@ -273,7 +273,7 @@ check_down() {
     eval "$("$cluster" env "$other")"
     job=$(sbatch --parsable --output=/dev/null --gpus=1 --wrap 'exit 3')
     known() { sacct -n -X -P -j "$job" -o state,exitcode,alloctres | grep -q '^FAILED|3:0|.*gres/gpu=1'; }
-    wait_for 15 known
+    wait_for 60 known
     sacctmgr -nP show account dt format=account | grep -qx dt
     "$cluster" down "$other"
     check_down "$other"

@@ -150,7 +150,7 @@ END
         env | grep -E "^SLURM_(NTASKS|NPROCS|CPUS_PER_TASK)=" | grep -v "=1$"'
     job=$(sbatch --parsable --ntasks=12 --cpus-per-task=2 --gpus-per-task=1 --mem-per-cpu=100 --exclusive \
         --constraint=fast --licenses=dtlic:4 --nodelist=h2 --tmp=100 --time=3 --output=out --dt-tune train.sh a 'b c')
-    wait_for 20 job_ended "$job"
+    wait_for 60 job_ended "$job"
     [ "$(job_state "$job")" = COMPLETED ]
     is_tuning_job "$job"
     [ "$(field "$job" CPUs/Task)" = 1 ]
@@ -187,7 +187,7 @@ END
 @test "a study of nearly 64 KiB arrives whole" {
     STUB=large
     job=$(sbatch --parsable --output=out --dt-tune train.sh)
-    wait_for 20 job_ended "$job"
+    wait_for 60 job_ended "$job"
     [ "$(job_state "$job")" = COMPLETED ]
     grep -q '^tuner:' out
     scontrol write batch_script "$job" script
@@ -228,18 +228,18 @@ END
 @test "the tuner is warned before its time is up" {
     export STUB_RUN='trap "echo warned; exit" TERM; while :; do sleep 0.1; done'
     job=$(sbatch --parsable --output=out --dt-tune train.sh)
-    wait_for 10 grep -q tuner out
+    wait_for 60 grep -q tuner out
     # A limit of one minute: the warning is due at once.
     scontrol update job "$job" TimeLimit=1
     wait_for 60 grep -q warned out
-    wait_for 10 job_ended "$job"
+    wait_for 60 job_ended "$job"
     [ "$(job_state "$job")" = COMPLETED ]
 }
 
 @test "submissions from within a tuning job are ordinary ones" {
     export STUB_RUN='sbatch --parsable -o inner.out --wrap "srun -n2 hostname" >inner; srun -l hostname; salloc -n1 true'
     job=$(sbatch --parsable --output=out --dt-tune --dt-ps=1 -n3 train.sh)
-    wait_for 30 job_ended "$job"
+    wait_for 60 job_ended "$job"
     cat out
     [ "$(job_state "$job")" = COMPLETED ]
     grep -q '^0: ' out
@@ -322,7 +322,7 @@ END
         # The job is tuned, not spoilt, where all is well.
         STUB='' is_tuning_job "$(sbatch -H --parsable --dt-tune train.sh)"
         scancel --me
-        wait_for 5 eval '[ "$(queued)" = 0 ]'
+        wait_for 60 eval '[ "$(queued)" = 0 ]'
     done
 }
 
@@ -375,7 +375,7 @@ END
 @test "scontrol update of a running tuning job works and does not transform it again" {
     export STUB_RUN='sleep 60'
     job=$(sbatch --parsable --output=out --dt-tune -n4 train.sh)
-    wait_for 10 grep -q tuner out
+    wait_for 60 grep -q tuner out
     scontrol write batch_script "$job" before
     scontrol update job "$job" TimeLimit=5
     scontrol update job "$job" Comment=changed
@@ -391,14 +391,14 @@ END
 @test "a tuning job can be requeued" {
     export STUB_RUN='echo restarts ${SLURM_RESTART_COUNT-0}; sleep 60'
     job=$(sbatch --parsable --requeue --open-mode=append --output=out --dt-tune train.sh)
-    wait_for 10 grep -q 'restarts 0' out
+    wait_for 60 grep -q 'restarts 0' out
     node=$(node_of "$job")
     scontrol requeue "$job"
     again() {
         start_again "$job" "$node"
         grep -q 'restarts 1' out
     }
-    wait_for 30 again
+    wait_for 60 again
 }
 
 # What Slurm shows of a few ordinary jobs, without what differs from job to job.

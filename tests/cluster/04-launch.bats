@@ -429,10 +429,10 @@ while :; do wait; done
 END
     job=$(sbatch --parsable trial.sh)
     up() { [ "$(grep -cx up out)" = 3 ]; }
-    wait_for 20 up
+    wait_for 60 up
     scancel --batch --signal=USR1 "$job"
     heard() { grep -qx 'script got USR1' out && grep -q 'ps got USR1' out && grep -q 'worker got USR1' out; }
-    wait_for 10 heard
+    wait_for 60 heard
     scancel --batch --signal=TERM "$job"
     wait_for 120 job_ended "$job"
     cat out
@@ -444,10 +444,10 @@ END
     trial het 1 2 <<<$'#!/bin/bash\nsrun sleep 300'
     job=$(sbatch --parsable trial.sh)
     launched() { [ -e "$dir/worker-1.log" ]; }
-    wait_for 20 launched
+    wait_for 60 launched
     scancel "$job"
     wait_for 120 job_ended "$job"
-    wait_for 10 test -e "$dir/end.json"
+    wait_for 60 test -e "$dir/end.json"
     [ "$(json "$dir/end.json" 'o["exit_code"] != 0 and "failed" not in o')" = True ]
 }
 
@@ -472,11 +472,11 @@ echo >ready
 for i in {1..300}; do sleep 0.1; done
 END
     tuner=$(sbatch --parsable --output=/dev/null tuner.sh)
-    wait_for 20 test -e ready
+    wait_for 60 test -e ready
     trial packed 0 1 ',"tuner_job":'"$tuner" <<<$'#!/bin/bash\nsrun true'
     run_trial
     [ "$code" = 0 ]
-    wait_for 5 test -e told
+    wait_for 60 test -e told
 }
 
 @test "dt-launch outside of a trial: het job is servers and workers, plain job workers" {

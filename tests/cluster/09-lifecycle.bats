@@ -29,7 +29,7 @@ teardown() {
 # block, unblock: all licences are taken, so that trials with --licenses=dtlic pend.
 block() {
     blocker=$(sbatch --parsable -n1 --mem=10 --licenses=dtlic:4 --output=/dev/null --wrap "sleep 600")
-    soon 10 is_state "$blocker" RUNNING
+    soon 60 is_state "$blocker" RUNNING
 }
 
 unblock() {
@@ -52,7 +52,7 @@ unblock() {
     }
     starting() {
         start . held
-        soon 10 is_state "$job" RUNNING
+        soon 60 is_state "$job" RUNNING
         cancelled
         touch released
         if [ -e "$dir/journal.jsonl" ]; then
@@ -64,7 +64,7 @@ unblock() {
     }
     no_trial_yet() { # told to end between the record of the study and that of its first trial
         start . 1
-        soon 10 event submitted
+        soon 60 event submitted
         cancelled
         local t='{"t":1795979370.6,"event":'
         printf '%s\n' "$(head -1 "$dir/journal.jsonl")" "$t"'"stopping","text":"interrupted","interrupted":true}' \
@@ -82,7 +82,7 @@ unblock() {
         chmod +x bin/sbatch
         here=$PWD
         PATH=$PWD/bin:$PATH SUBMIT=dt-sbatch start study held
-        soon 10 test -e "$here/mark"
+        soon 60 test -e "$here/mark"
         cancelled
         touch released
     }
@@ -105,27 +105,27 @@ unblock() {
     block
     pending() {
         start . 0.3 --licenses=dtlic
-        soon 10 event submitted
+        soon 60 event submitted
         [ "$(trials_queued | wc -l)" = 1 ]
         cancelled
         [ ! -e begun ]
         touch ready
-        soon 20 test -e ../go
+        soon 60 test -e ../go
         resume
         whole
     }
     het_pending() {
         start . 0.3 --licenses=dtlic --dt-ps=1 --dt-layout=het
-        soon 10 event submitted
+        soon 60 event submitted
         [ -n "$(trials_queued)" ]
         cancelled
         touch ready
-        soon 20 test -e ../go
+        soon 60 test -e ../go
         resume "$job"
         sequence=het whole
     }
     release() {
-        soon 20 test -e ../pending/ready -a -e ../het_pending/ready
+        soon 60 test -e ../pending/ready -a -e ../het_pending/ready
         unblock
         touch ../go
     }
@@ -135,7 +135,7 @@ unblock() {
 @test "scancel of the tuning job while trials run" {
     just_started() {
         start . held
-        soon 10 event started
+        soon 60 event started
         cancelled
         touch released
         resume
@@ -143,7 +143,7 @@ unblock() {
     }
     running() {
         start . held
-        soon 10 test -e begun
+        soon 60 test -e begun
         sleep 0.3
         cancelled
         [ ! -e over ]
@@ -153,7 +153,7 @@ unblock() {
     }
     het_running() {
         start . held --dt-ps=1 --dt-layout=het
-        soon 10 test -e begun
+        soon 60 test -e begun
         cancelled
         [ ! -e over ]
         touch released
@@ -175,7 +175,7 @@ unblock() {
 @test "scancel of the tuning job as a trial ends, between trials, during the report" {
     ending() {
         start . 0.3
-        soon 10 test -e over
+        soon 60 test -e over
         cancelled
         resume
         # a script that had noted its end may have been killed before it could exit
@@ -184,7 +184,7 @@ unblock() {
     }
     between() {
         start . "0.3 held"
-        soon 10 event ended
+        soon 60 event ended
         cancelled
         touch released
         resume
@@ -192,7 +192,7 @@ unblock() {
     }
     reporting() {
         start . 0.3
-        soon 20 event stopping
+        soon 60 event stopping
         cancelled
         resume
         grep -q "^submit it with: sbatch $dir/best.sh" "$output"
@@ -206,13 +206,13 @@ kill_tuner() {
     local pid
     pid=$(pgrep -f "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$job/slurm_script")
     kill -KILL "$pid"
-    soon 10 job_ended "$job"
+    soon 60 job_ended "$job"
 }
 
 @test "kill -9 of the tuner: an orphaned trial is picked up, counts, or is cleaned away" {
     picked_up() {
         start . held
-        soon 10 test -e begun
+        soon 60 test -e begun
         kill_tuner
         [ "$(trials_queued | wc -l)" = 1 ]
         (sleep 2 && touch released) 3>&- &
@@ -222,16 +222,16 @@ kill_tuner() {
     }
     ended_alone() {
         start . 1
-        soon 10 test -e begun
+        soon 60 test -e begun
         kill_tuner
-        soon 10 no_trials
+        soon 60 no_trials
         resume
         whole
         [ "$(wc -l <begun)" = 4 ]
     }
     never_told() { # killed between sbatch's answer and the record of it: as if the last line were missing
         start . 1
-        soon 10 test -e begun
+        soon 60 test -e begun
         kill_tuner
         sed -i '/"event":"submitted"/,$d' "$dir/journal.jsonl"
         printf '{"t":1795979049.9768653,"event":"subm' >>"$dir/journal.jsonl"
@@ -245,17 +245,17 @@ kill_tuner() {
 @test "kill -9 of the tuner while a trial is pending: it starts for a new tuner only" {
     block
     start . 0.3 --licenses=dtlic
-    soon 10 event submitted
+    soon 60 event submitted
     kill_tuner
     [ "$(trials_queued | wc -l)" = 1 ]
     run sbatch --parsable --dt-tune --dt-resume="$dir" train.sh
     second=$output
-    soon 10 event resumed
+    soon 60 event resumed
     run cat "$dir/tuner.json"
     [ "$output" = "{\"version\":1,\"job\":$second}" ]
     job=$second kill_tuner
     unblock
-    soon 10 no_trials
+    soon 60 no_trials
     [ ! -e begun ]
     grep -q "tuning job $second is gone" "$dir/trials/0001/output.log"
     resume
@@ -266,21 +266,21 @@ kill_tuner() {
 @test "requeue of the tuning job; time limits; a script that takes its time to end" {
     requeue() {
         start . 1
-        soon 10 test -e begun
+        soon 60 test -e begun
         node=$(node_of "$job")
         scontrol requeue "$job"
-        soon 5 no_trials
+        soon 60 no_trials
         requeued "$node"
-        soon 30 job_ended "$job"
+        soon 60 job_ended "$job"
         whole
         grep -q "^resumed with 1 trials, 0 of them finished" "slurm-$job.out"
     }
     time_limit() { # Slurm looks at limits every 30 s
         start . held
-        soon 10 test -e begun
+        soon 60 test -e begun
         scontrol update job "$job" TimeLimit=1
         soon 100 job_ended "$job"
-        soon 5 no_trials
+        soon 60 no_trials
         sound
         grep -q '^stopped: interrupted: the tuner was told to end (signal 15)' "slurm-$job.out"
         grep -qF "go on with: dt-sbatch --dt-tune --dt-resume=$dir $dir/script" "slurm-$job.out"
@@ -293,9 +293,9 @@ kill_tuner() {
         script 0.2
         sed -i -e '2a trap : TERM' -e 's/sleep 0.2/for ((i = 0; i < 10; i++)); do sleep 0.1; done/' train.sh
         start . 1
-        soon 10 test -e begun
+        soon 60 test -e begun
         scancel "$job"
-        soon 8 job_ended "$job"
+        soon 60 job_ended "$job"
         resume
         # it came to its end, but told to end as it was, that does not count; and it never ran beside its repetition
         [ "$(cut -d' ' -f1 over | tr '\n' ' ')" = "1 1 2 3 4 " ]
@@ -320,13 +320,13 @@ all_idle() {
 @test "slurmctld killed and restarted: the study goes on" {
     start . "8 1" --dt-parallel=2
     soon 90 lines begun 2
-    soon 10 test "$DT_CLUSTER_DIR/state/job_state" -nt begun # it saves its state every 5 s
+    soon 60 test "$DT_CLUSTER_DIR/state/job_state" -nt begun # it saves its state every 5 s
     restart_slurmctld 3
     soon 60 event finished
-    soon 10 is_state "$job" COMPLETED
+    soon 60 is_state "$job" COMPLETED
     whole
     [ "$(wc -l <begun)" = 4 ]
-    soon 40 all_idle
+    soon 60 all_idle
 }
 
 # near A B: B is A, give or take 20 %.
@@ -361,7 +361,7 @@ near() {
         soon 90 lines begun 2
         node=$(scontrol -o show job "$(trial_job 2)" | sed -nE 's/.* NodeList=(h[0-9]+) .*/\1/p')
         scontrol update NodeName="$node" State=DOWN Reason=test
-        soon 15 event ended 2
+        soon 60 event ended 2
         scontrol update NodeName="$node" State=RESUME || true # it may be back already
         [ "$(ended 2 cause)" = "node failure" ]
         touch released
@@ -374,7 +374,7 @@ near() {
         start . "0.2 held"
         soon 90 lines begun 2
         scancel "$(trial_job 2)"
-        soon 10 event ended 2
+        soon 60 event ended 2
         [ "$(ended 2 cause)" = cancelled ]
         scancel "$job"
         gone
@@ -394,7 +394,7 @@ near() {
         start . 0.2 --partition=other --nodes=2 --hold
         scontrol update PartitionName=other MaxNodes=1
         scontrol release "$job"
-        soon 20 event ended
+        soon 60 event ended
         scontrol update PartitionName=other MaxNodes=UNLIMITED
         [ "$(ended 1 cause)" = "not schedulable" ]
         [[ "$(ended 1 text)" == PartitionNodeLimit:* ]]

@@ -111,7 +111,7 @@ $held
 printf 'no accuracy\0\377\raccuracy=0.4\nepoch 2\nat last accuracy = 0.5'
 END
         is_held
-        wait_for 20 reported 0.3
+        wait_for 60 reported 0.3
         release
         finished
         [ "$(trial 1 value)" = 0.5 ]
@@ -158,7 +158,7 @@ echo '{"accuracy": 0.2, "iteration": 6, "epoch": 1}' >>\$DT_METRICS_FILE
 echo "accuracy=0.21"
 END
     is_held
-    wait_for 20 reported 0.1
+    wait_for 60 reported 0.1
     release
     finished
     [ "$(reports accuracy | head -1)" = "0.1@5#1" ]
@@ -362,11 +362,11 @@ $held
 echo "accuracy=0.4"
 END
     is_held
-    wait_for 20 reported 0.3
+    wait_for 60 reported 0.3
     kill -KILL "$(pgrep -f "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$job/slurm_script")"
     wait_for 120 job_ended "$job"
     second=$(sbatch --parsable --dt-tune --dt-resume="$dir" train.sh)
-    wait_for 30 grep -q '"event":"resumed"' "$dir/journal.jsonl"
+    wait_for 60 grep -q '"event":"resumed"' "$dir/journal.jsonl"
     release
     wait_for 60 job_ended "$second"
     [ "$(job_state "$second")" = COMPLETED ]

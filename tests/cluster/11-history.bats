@@ -327,7 +327,7 @@ refused() {
     printf '#!/bin/bash\n#SBATCH -n1 --mem=10\n[ $DT_TRIAL = 1 ] || sleep 100\n' >slow.sh
     local id
     id=$(sbatch --parsable --dt-tune --dt-workers=1-4 --output=1.out slow.sh)
-    wait_for 20 grep -qs '"event":"started","trial":2' "dt-tune-$id/journal.jsonl"
+    wait_for 60 grep -qs '"event":"started","trial":2' "dt-tune-$id/journal.jsonl"
     scancel "$id"
     wait_for 120 job_ended "$id"
     cat 1.out

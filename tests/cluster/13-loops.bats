@@ -76,7 +76,7 @@ END
     [ "$(values value | sed -n 2p)" = "2 0.01" ]
     grep -q '^ *2 .* lr=0 x=1  ended: stopped early$' "slurm-$id.out"
     grep -q '^ *| at step 1 1 of 1 others were better; one in 3 goes on$' "slurm-$id.out"
-    wait_for 10 no_jobs
+    wait_for 60 no_jobs
 }
 
 @test "what a trial comes to and how fast it works are learnt side by side" {
@@ -156,5 +156,5 @@ END
     study --dt-workers=1-4 --dt-max-node-hours=0.002 # 7.2 s on one node
     grep -qE '^stopped: node-hours: 0[.]0[0-9]+ of 0[.]002 are spent$' <<<"$output"
     are "1 ok 2 void"
-    wait_for 10 no_jobs
+    wait_for 60 no_jobs
 }

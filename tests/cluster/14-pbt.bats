@@ -44,7 +44,7 @@ END
 # Ends the tuner's own process as a crash would.
 kill_tuner() {
     kill -KILL "$(pgrep -f "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$1/slurm_script")"
-    wait_for 20 job_ended "$1"
+    wait_for 60 job_ended "$1"
 }
 
 @test "a member that is behind gives its place to one that goes on from the best" {
@@ -101,7 +101,7 @@ END
     dt-tune report "$dir" --format json | grep -q '"parent":4'
     grep -q '^# The best model came from a schedule' "$dir/best.sh"
     sbatch --wait "$dir/best.sh"
-    wait_for 10 no_jobs
+    wait_for 60 no_jobs
 }
 
 # two_members: a study of two without checkpoints; once `ahead` is there the second gives way, and at `go` all end.

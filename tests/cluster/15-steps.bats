@@ -111,8 +111,8 @@ print(*[t.get(sys.argv[1]) for t in json.load(sys.stdin)["trials"]])' "$1"
 @test "four trials at a time share two nodes, each with CPUs, memory and a GPU of its own" {
     spec 1 0 6 ', "worker_gpus": {"choices": [1]}'
     start -N 2 --ntasks-per-node=2 --mem=400M --gpus-per-task=1
-    wait_for 30 seen 4
-    wait_for 10 event deferred # the fifth has no room
+    wait_for 60 seen 4
+    wait_for 60 event deferred # the fifth has no room
     [ "$(wc -l <seen)" = 4 ]
     [ "$(cut -d' ' -f3 seen | sort | uniq -c | xargs)" = "2 h1 2 h2" ]
     [ "$(squeue -h -o %j)" = train.sh ] # there is one job, and it was not made small
@@ -151,7 +151,7 @@ wait
 END
     spec 2 2 2
     start -N 4 --ntasks-per-node=2 --mem=400M
-    wait_for 30 seen 8
+    wait_for 60 seen 8
     if [ "$(nproc)" -ge 2 ]; then
         disjoint seen
     fi
@@ -161,9 +161,9 @@ END
     grep -qx "SLURM_JOB_ID=$job" env-2
     run ! grep -q '^SLURM_NTASKS_PER_NODE=\|^CUDA_VISIBLE_DEVICES=\|^SLURM_STEP_ID' env-1
     all_nested() { [ "$(wc -l <nested)" = 8 ]; }
-    wait_for 20 all_nested
+    wait_for 60 all_nested
     for trial in 1 2; do
-        wait_for 20 test -s "side-$trial"
+        wait_for 60 test -s "side-$trial"
         awk -v t=$trial '$1 == t { print $3 }' seen | sort -u >nodes
         [ -z "$(sort -u "side-$trial" | comm -23 - nodes)" ]
         sed -n "s/^$trial //p" nested | sort -u >inner # by a task
@@ -177,10 +177,10 @@ END
 @test "scancel leaves nothing of the trials, and the study can be resumed" {
     spec 1 1 3
     start -N 2 --ntasks-per-node=2 --mem=400M
-    wait_for 30 seen 4
+    wait_for 60 seen 4
     scancel "$job"
-    wait_for 20 job_ended "$job"
-    wait_for 10 processes_gone
+    wait_for 60 job_ended "$job"
+    wait_for 60 processes_gone
     grep -q '"interrupted":true' "$dir/journal.jsonl"
     grep -q '^go on with: dt-sbatch --dt-tune --dt-layout=steps --dt-resume=' "slurm-$job.out"
     run sbatch -W --parsable -o wrong.out --dt-tune --dt-resume="$dir" "$dir/script"
@@ -204,11 +204,11 @@ END
     spec 1 0 4
     sed -i 's/^until.*/sleep 1000/' task.sh
     alloc=$(sbatch --parsable -N 1 --ntasks-per-node=2 --mem=400M here.sh)
-    wait_for 30 seen 2
+    wait_for 60 seen 2
     kill -KILL "$(cat tuner)"
-    wait_for 20 processes_gone
+    wait_for 60 processes_gone
     only_the_sleep() { [ "$(squeue -h -s -j "$alloc" -o %j | grep -v batch)" = sleep ]; }
-    wait_for 20 only_the_sleep
+    wait_for 60 only_the_sleep
     touch over
 }
 
@@ -246,7 +246,7 @@ END
     printf '#!/bin/bash\ndt-tune metric loss=1\n' >train.sh
     spec 1 0 1
     start -N 1 --ntasks-per-node=2
-    wait_for 30 job_ended "$job"
+    wait_for 60 job_ended "$job"
     [ "$(values cause)" = "roles not started" ]
     grep -q "with layout steps start it by srun or dt-launch" "slurm-$job.out"
 }
@@ -266,14 +266,14 @@ END
   "search": {"algorithm": "grid", "repeats": 0, "max_configs": 2} }
 END
     start -N 1 --ntasks-per-node=2
-    wait_for 30 seen 2
+    wait_for 60 seen 2
     touch released
-    wait_for 20 event ended
+    wait_for 60 event ended
     [ "$(squeue -h -s -j "$job" -o %j | grep -c worker)" = 1 ]
     touch neighbour
     ended
     [ "$(values cause)" = "target reached target reached" ]
-    wait_for 10 processes_gone
+    wait_for 60 processes_gone
 }
 
 @test "where the allocation's time is nearly over, no trial is begun" {
@@ -320,16 +320,16 @@ srun bash -c 'echo $SLURMD_NODENAME >>after; until [ -e over ]; do sleep 0.05; d
 END
     spec 2 0 2
     start -N 4 --ntasks-per-node=2 --mem=400M
-    wait_for 30 seen 4
-    wait_for 20 event released
+    wait_for 60 seen 4
+    wait_for 60 event released
     grep -qx 'gives back 2 nodes, which no trial will use any more: h3,h4' "slurm-$job.out"
     [[ $(scontrol show job "$job") == *"NumNodes=2 NumCPUs=4"* ]]
     srun -w h3,h4 -N 2 --exclusive --immediate=20 true # they are there for others
     touch released-2 # steps begin in what is left
-    wait_for 20 test -s after
+    wait_for 60 test -s after
     [ "$(sort -u after)" = h2 ]
     touch released-1
-    wait_for 20 event ended
+    wait_for 60 event ended
     [ "$(grep -c '"event":"released"' "$dir/journal.jsonl")" = 1 ] # the tuner itself is on the first
     touch over
     ended
@@ -342,7 +342,7 @@ END
     printf '#!/bin/bash\ndt-sbatch --here --dt-tune=spec.json train.sh\n' >here.sh
     spec 1 0 1
     alloc=$(sbatch --parsable -N 2 --ntasks-per-node=2 --mem=400M here.sh)
-    wait_for 30 seen 1
+    wait_for 60 seen 1
     [[ $(scontrol show job "$alloc") == *"NumNodes=2 NumCPUs=4"* ]]
     touch released
     wait_for 60 job_ended "$alloc"

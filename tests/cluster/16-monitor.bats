@@ -119,7 +119,7 @@ while not os.path.exists("released"):
 END
     wait_for 60 usage worker 'samples >= 3 and v[-1]["levels"]["mem"][1] < 0.3'
     touch more
-    wait_for 20 usage worker 'v[-1]["levels"]["mem"][1] > 0.6 and v[-1]["levels"]["mem"][0] < 0.5'
+    wait_for 60 usage worker 'v[-1]["levels"]["mem"][1] > 0.6 and v[-1]["levels"]["mem"][0] < 0.5'
     finished
     usage ps 'most("mem") < 0.3'
 }
@@ -151,7 +151,8 @@ END
 srun bash -c '$idle'
 END
     wait_for 60 test -e "$dir/trials/0001/worker-1.log"
-    [ "$(pgrep -fc "^[^ ]*dt-launch --task [a-z]+ .*$dir/trials/0001")" = 3 ]
+    only_tasks() { [ "$(pgrep -fc "^[^ ]*dt-launch --task [a-z]+ .*$dir/trials/0001")" = 3 ]; }
+    wait_for 60 only_tasks
     finished
     [ ! -e "$dir/trials/0001/usage" ]
     run -1 grep -q '"event":"usage"' "$dir/journal.jsonl"

@@ -382,7 +382,7 @@ END
     [ "$(ls "$dir/trials/000$3/left-1")" = $'worker-2\nworker-3' ]
     lines=$(wc -l <"$dir/trials/000$3/metrics.jsonl")
     more_lines() { [ "$(wc -l <"$dir/trials/000$3/metrics.jsonl")" -gt $((lines + 3)) ]; }
-    wait_for 20 more_lines "$@" # the others go on
+    wait_for 60 more_lines "$@" # the others go on
     touch released
     finished 60
     [ "$(events submitted)" = "$3" ] && [ "$(events ended)" = "$3" ]

@@ -261,7 +261,7 @@ found() {
     run dt-tune topo --gather --node=h1
     scontrol update nodename=h[1-4] state=resume
     idle() { [ "$(sinfo -h -p main -o %t)" = idle ]; }
-    wait_for 20 idle
+    wait_for 60 idle
     [ "$status" = 1 ]
     [[ $output == *"h1: none of these nodes is up"* ]]
 }

@@ -41,7 +41,7 @@ add_accounts() {
         sacctmgr -iQ add account stranger Cluster=dtcluster GrpTRES=cpu=1
         sacctmgr -iQ modify user "$me" where Account=none set MaxJobs=1
     } >&2
-    wait_for 20 sees_limits
+    wait_for 60 sees_limits
 }
 
 # slurmctld hears of changes from slurmdbd by itself.

@@ -49,7 +49,7 @@ twice() {
         start . "0.2 held" --exclusive
         soon 90 lines begun 2
         urgent "$(node_of "$(trial_job 2)")"
-        soon 30 event ended 2
+        soon 60 event ended 2
         touch released
         twice preempted
     }
@@ -66,10 +66,12 @@ twice() {
         script 0.2 held
         sed -i 's/^held() {/touch past-$DT_TRIAL; &/' train.sh
         start . "" --dt-ps=1 --dt-layout=het
-        soon 20 test -e past-2 # no step is under way that would fail of it
+        soon 60 test -e past-2 # no step is under way that would fail of it
         scancel "$(trial_job 2)+1"
-        soon 20 event ended 2
+        soon 60 event ended 2
         [ "$(ended 2 cause)" = cancelled ]
+        killed() { local all && all=$(squeue -h -o %A) && ! grep -qx "$(trial_job 2)" <<<"$all"; }
+        soon 60 killed # its script too
         touch released
         finished
         [ "$(cut -d' ' -f1 over | tr '\n' ' ')" = "1 3 4 " ]
@@ -88,13 +90,13 @@ twice() {
 
 @test "a trial that is held by hand while it waits is waited for" {
     blocker=$(sbatch --parsable -n1 --mem=10 --licenses=dtlic:4 --output=/dev/null --wrap "sleep 600")
-    soon 10 is_state "$blocker" RUNNING
+    soon 60 is_state "$blocker" RUNNING
     start . 0.2 --licenses=dtlic
-    soon 10 event submitted
+    soon 60 event submitted
     scontrol hold "$(trial_job 1)"
     scancel "$blocker"
     held() { scontrol -o show job "$(trial_job 1)" | grep -q 'Reason=JobHeld'; }
-    soon 10 held
+    soon 60 held
     [ ! -e begun ]
     scontrol release "$(trial_job 1)"
     finished
@@ -122,8 +124,8 @@ slurmd_of() {
         soon 90 lines begun 2
         node=$(node_of "$job")
         urgent "$node"
-        soon 30 event stopping
-        soon 30 event ended 2 # it was told to end, and must not find this first
+        soon 60 event stopping
+        soon 60 event ended 2 # it was told to end, and must not find this first
         touch released
         requeued "$node"
         finished
@@ -149,7 +151,7 @@ slurmd_of() {
     scontrol update NodeName="$node" State=DOWN Reason=test
     scontrol update NodeName="$node" State=DRAIN Reason=test # or it would be back at once
     touch released
-    soon 10 event finished
+    soon 60 event finished
     requeued "$node"
     [ "$(node_of "$job")" != "$node" ]
     scontrol update NodeName="$node" State=RESUME
@@ -161,7 +163,7 @@ slurmd_of() {
 @test "slurmctld is down: a trial ends meanwhile, the next ones begin when it is back" {
     start . held
     soon 90 lines begun 1
-    soon 20 test "$DT_CLUSTER_DIR/state/job_state" -nt begun # it saves its state every 5 s
+    soon 60 test "$DT_CLUSTER_DIR/state/job_state" -nt begun # it saves its state every 5 s
     (sleep 1 && touch released) 3>&- &
     restart_slurmctld "${DT_DOWN-20}"
     lines over 1

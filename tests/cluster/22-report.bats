@@ -128,7 +128,7 @@ END
     wait_for 60 test -e "there/dt-tune-$job/journal.jsonl"
     dt-tune watch "$job" >watched 2>&1 3>&- &
     watcher=$!
-    wait_for 30 grep -q '^trial ' watched
+    wait_for 60 grep -q '^trial ' watched
     # where people look: squeue
     wait_for 60 comment_is "dt-tune: 0 of at most 2 trials"
     touch there/released
@@ -153,18 +153,18 @@ comment_is() {
     wait_for 60 test -e "dt-tune-$job/journal.jsonl"
     tmux -S "$PWD/tmux" -f /dev/null new-session -d -x 60 -y 15 "bash --norc" 3>&-
     tmux -S "$PWD/tmux" send-keys "PS1='shell> '; stty -a >before; clear" Enter "dt-tune watch $job" Enter
-    wait_for 30 shows 'q: leave'
-    wait_for 30 shows 'runs'
+    wait_for 60 shows 'q: leave'
+    wait_for 60 shows 'runs'
     comment_is mine
     tmux -S "$PWD/tmux" send-keys q
-    wait_for 30 shows 'shell> '
+    wait_for 60 shows 'shell> '
     run ! shows 'q: leave'
     tmux -S "$PWD/tmux" send-keys "dt-tune watch $job" Enter
-    wait_for 30 shows 'q: leave'
+    wait_for 60 shows 'q: leave'
     tmux -S "$PWD/tmux" send-keys C-c
-    wait_for 30 shows 'shell> '
+    wait_for 60 shows 'shell> '
     tmux -S "$PWD/tmux" send-keys "stty -a >after; touch checked" Enter
-    wait_for 30 test -e checked
+    wait_for 60 test -e checked
     cmp before after
     tmux -S "$PWD/tmux" kill-server
     touch released

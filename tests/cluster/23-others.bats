@@ -56,7 +56,7 @@ denied() {
 @test "another user can neither read a study, nor go on with it, end it or feed it with results" {
     need_users
     secret=hunter2-$RANDOM$RANDOM
-    plain_course() { SUBMIT="owner sbatch" start . 0.2 && soon 30 job_ended "$job" && configs >"$BATS_FILE_TMPDIR/configs-plain"; }
+    plain_course() { SUBMIT="owner sbatch" start . 0.2 && soon 60 job_ended "$job" && configs >"$BATS_FILE_TMPDIR/configs-plain"; }
     at_once_as_owner() { mkdir -m 1777 "$1" && cd "$1" && "$1" && cd ..; }
     at_once_as_owner plain_course
     SUBMIT="owner env SECRET=$secret sbatch" start . "0.2 held"
@@ -87,7 +87,7 @@ denied() {
     [ "$output" = "" ]
     scontrol -o show job "$job" | grep -q 'Comment=dt-tune' # there is one to be looked at
     touch released
-    soon 40 job_ended "$job"
+    soon 60 job_ended "$job"
     is_state "$decoy" PENDING
     other scancel "$decoy"
     finished
@@ -118,7 +118,7 @@ denied() {
     soon 90 lines begun 2
     [ "$(owner squeue -h | wc -l)" = 0 ]
     owner scancel --signal=KILL --full "$(trial_job 2)" # it cannot say how it ended
-    soon 40 event ended 2
+    soon 60 event ended 2
     echo "cause: $(ended 2 cause)"
     [ "$(ended 2 cause | head -1)" != lost ]
     touch released
@@ -153,7 +153,7 @@ denied() {
     mkdir $'a\nb'
     cd $'a\nb'
     denied "the name of this folder: a value with a control character" sbatch --dt-tune --dt-workers=1-2 ../train.sh
-    soon 10 no_jobs
+    soon 60 no_jobs
 }
 
 @test "undisturbed: the sequence of trials that the others are compared with" {
@@ -187,7 +187,7 @@ denied() {
         mv "$dir" moved
         old=$dir
         touch released
-        soon 40 job_ended "$job"
+        soon 60 job_ended "$job"
         is_state "$job" FAILED
         grep -q "^dt-tune: $old/journal.jsonl: is not there any more" "slurm-$job.out"
         [ ! -e "$old/journal.jsonl" ]
@@ -213,7 +213,7 @@ no_room() {
     touch released
     soon 90 job_ended "$job"
     is_state "$job" FAILED
-    soon 20 no_trials
+    soon 60 no_trials
     rm "$1/filler"
     sound
 }

@@ -83,8 +83,8 @@ cancelled() {
 }
 
 gone() {
-    soon 8 job_ended "$job"
-    soon 5 no_trials
+    soon 60 job_ended "$job"
+    soon 60 no_trials
     sound
 }
 
@@ -101,7 +101,7 @@ END
 resume() {
     local id
     id=$(sbatch --parsable --dt-tune --dt-resume="${1-$dir}" train.sh)
-    soon 40 job_ended "$id"
+    soon 120 job_ended "$id"
     output=$PWD/slurm-$id.out
     [ "$(job_state "$id")" = COMPLETED ] || {
         cat "$output"
@@ -122,14 +122,14 @@ END
 # plain_course, het_course: the undisturbed study, that the others of the file are compared with.
 plain_course() {
     start . 0.3
-    soon 30 job_ended "$job"
+    soon 60 job_ended "$job"
     configs >"$BATS_FILE_TMPDIR/configs-plain"
     whole
 }
 
 het_course() {
     start . 0.3 --dt-ps=1 --dt-layout=het
-    soon 30 job_ended "$job"
+    soon 60 job_ended "$job"
     configs >"$BATS_FILE_TMPDIR/configs-het"
     sequence=het whole
 }
@@ -142,7 +142,7 @@ whole() {
     }
     [ "$(tail -1 "$dir/journal.jsonl" | grep -c '"event":"finished"')" = 1 ]
     [ "$(configs)" = "$(cat "$BATS_FILE_TMPDIR/configs-${sequence-plain}")" ]
-    soon 10 no_trials
+    soon 60 no_trials
 }
 
 is_state() {
@@ -167,10 +167,10 @@ END
 # finished [STATE]: the tuning job has ended so (COMPLETED); output is set.
 finished() {
     output=$PWD/slurm-$job.out
-    soon 40 job_ended "$job"
+    soon 120 job_ended "$job"
     is_state "$job" "${1-COMPLETED}"
     sound
-    soon 10 no_trials
+    soon 60 no_trials
 }
 
 # requeued NODE: the tuning job, which was on that node, has been restarted and goes on.
@@ -180,7 +180,7 @@ requeued() {
         start_again "$job" "$1"
         event resumed
     }
-    soon 30 again "$1"
+    soon 60 again "$1"
 }
 
 # restart_slurmctld: kills it, and starts it again after $1 seconds.
@@ -195,5 +195,5 @@ restart_slurmctld() {
     ) </dev/null >>"$DT_CLUSTER_DIR/log/slurmctld.out" 2>&1 3>&- &
     echo "slurmctld $! $(sed -E 's/.*\) //' "/proc/$!/stat" | cut -d' ' -f20)" >>"$DT_CLUSTER_DIR/run/pids"
     disown
-    soon 20 scontrol ping
+    soon 60 scontrol ping
 }
