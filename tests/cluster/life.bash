@@ -13,7 +13,7 @@ takes() {
 script() {
     cat >train.sh <<END
 #!/bin/bash
-#SBATCH --ntasks=2 --mem-per-cpu=10M --job-name=t
+#SBATCH --ntasks=2 --mem-per-cpu=60M --job-name=t
 note() {
     echo "\$DT_TRIAL \$SLURM_JOB_ID \$(date +%s.%N)"
 }
@@ -137,7 +137,7 @@ het_course() {
 # whole: the study has finished, all 4 trials ran to their end once, and are those that it would have tried anyway.
 whole() {
     [ "$(cut -d' ' -f1 over | sort -n | tr '\n' ' ')" = "1 2 3 4 " ] || {
-        echo "$PWD: over:" && cat over && cat "$dir/journal.jsonl"
+        echo "$PWD: over:" && cat over && cat "$dir/journal.jsonl" && tail -n 5 "$dir"/trials/*/output.log
         return 1
     }
     [ "$(tail -1 "$dir/journal.jsonl" | grep -c '"event":"finished"')" = 1 ]
