@@ -131,7 +131,8 @@ slurmd_of() {
         finished
         whole
     }
-    at_once drained tuner_preempted
+    at_once drained
+    at_once tuner_preempted # with whatever else is on its node
 }
 
 @test "nodes: the slurmd of a trial's node is killed" {
