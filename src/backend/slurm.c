@@ -2,11 +2,11 @@
  * writes (and announces by SIGUSR1 through Slurm); Slurm's own state is asked for everything that
  * leaves no record, one query for all trials, with growing pauses. */
 #include "backend/slurm_private.h"
+#include "util/slurm.h"
 
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
-#include <slurm/slurm.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

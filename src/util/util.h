@@ -1,4 +1,5 @@
-/* util: what every other part stands on. No policy, no Slurm, no global state.
+/* util: what every other part stands on. No policy, no global state; of Slurm no more than what its
+ * headers are like (slurm.h).
  *
  * Conventions of the whole library:
  *  - a function that can fail takes a `struct dt_error *` last, returns -1 (or NULL) and leaves in
