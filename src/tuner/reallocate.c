@@ -26,10 +26,13 @@ static double pace_of(const struct dt_metric *m)
                : NAN;
 }
 
-static double throughput(const struct dt_study *s, const struct dt_trial *t)
+double dt_trial_throughput(const struct dt_study *s, const struct dt_trial *t)
 {
     const struct dt_metric *m = dt_trial_metric(t, "throughput");
-    return m ? m->last : 1 / pace_of(dt_trial_metric(t, s->spec->step ? s->spec->step : "step"));
+    if (m)
+        return m->last;
+    m = dt_trial_metric(t, s->spec->step ? s->spec->step : "step");
+    return isnan(pace_of(m)) ? NAN : (m->last - m->first) / (m->last_t - m->first_t);
 }
 
 /* From when on the present run was at work. */
@@ -67,7 +70,7 @@ void dt_trial_keep_part(const struct dt_study *s, struct dt_trial *t, bool moved
                         .to = m ? m->last : NAN,
                         .pace = pace_of(m),
                         .before = m ? m->first_t - t->t_started : NAN,
-                        .rate = throughput(s, t),
+                        .rate = dt_trial_throughput(s, t),
                         .ps = level(s, t, "ps"),
                         .worker = level(s, t, "worker"),
                         .billing = t->billing,
@@ -157,7 +160,7 @@ double dt_trial_worth(const struct dt_study *s, const struct dt_trial *t,
     case DT_OBJECTIVE_COST:
         return whole_time(s, t, pace) * (part ? part->billing : t->billing);
     case DT_OBJECTIVE_THROUGHPUT:
-        return part ? part->rate : throughput(s, t);
+        return part ? part->rate : dt_trial_throughput(s, t);
     case DT_OBJECTIVE_METRIC:
         break; /* what it came to, all its shapes came to together */
     }

@@ -119,15 +119,6 @@ const struct dt_metric *dt_trial_metric(const struct dt_trial *t, const char *na
 
 #define CLOCKS_DIFFER 60.0 /* seconds that the clocks of nodes may */
 
-static double throughput(const struct dt_study *s, const struct dt_trial *t)
-{
-    const struct dt_metric *m = dt_trial_metric(t, "throughput");
-    if (m)
-        return m->last;
-    m = dt_trial_metric(t, s->spec->step ? s->spec->step : "step");
-    return m && m->last_t > m->first_t ? (m->last - m->first) / (m->last_t - m->first_t) : NAN;
-}
-
 /* Of a run that went on where an earlier one had ended the time says nothing: then its speed does. */
 static bool by_speed(const struct dt_study *s, const struct dt_trial *t)
 {
@@ -157,7 +148,7 @@ static double objective(const struct dt_study *s, const struct dt_trial *t)
     case DT_OBJECTIVE_COST:
         return run_s * t->billing;
     case DT_OBJECTIVE_THROUGHPUT:
-        return throughput(s, t);
+        return dt_trial_throughput(s, t);
     case DT_OBJECTIVE_METRIC:
         m = dt_trial_metric(t, s->spec->metric);
         return m ? m->last : NAN;
@@ -248,7 +239,7 @@ static char *what_is_missing(const struct dt_study *s, const struct dt_trial *t)
     else if (t->cause != DT_CAUSE_NO_METRIC)
         return NULL;
     else if (s->spec->objective == DT_OBJECTIVE_THROUGHPUT && !dt_trial_metric(t, "throughput"))
-        return dt_xasprintf("neither throughput nor %s, at two times, was reported",
+        return dt_xasprintf("neither throughput nor %s, growing with time, was reported",
                             s->spec->step ? s->spec->step : "step");
     const struct dt_metric *m = name ? dt_trial_metric(t, name) : NULL;
     if (m && isfinite(m->last))

@@ -10,6 +10,7 @@
 #include "monitor/monitor.h"
 #include "optimizer/optimizer.h"
 #include "spec/spec.h"
+#include "stopping/prune.h"
 #include "stopping/stopping.h"
 
 #include <math.h>
@@ -116,6 +117,12 @@ struct dt_series {
 /* A step that is NaN becomes the number of values by then. */
 void dt_series_add(struct dt_series *s, double step, double value, double t);
 void dt_series_free(struct dt_series *s);
+
+/* A curve of several series, with room for so many points; none so far. Its owner frees it by dt_curve_free(). */
+struct dt_curve dt_curve_new(size_t room);
+/* A point whose step is no larger than the last is passed over. */
+void dt_curve_add(struct dt_curve *c, const struct dt_point *p);
+void dt_curve_free(struct dt_curve *c);
 
 struct dt_metric {
     char *name;
@@ -343,6 +350,9 @@ void dt_trial_keep_part(const struct dt_study *s, struct dt_trial *t, bool moved
 bool dt_trial_resumed(const struct dt_study *s, const struct dt_trial *t);
 /* How far the trial is by its own count: the metric, or NULL where it does not say. */
 const struct dt_metric *dt_trial_progress(const struct dt_study *s, const struct dt_trial *t);
+/* Of its last run: the metric "throughput", else by how many of its own steps a second the run went on between its first
+ * report and its last. NaN: it did not report either, or no growing steps. */
+double dt_trial_throughput(const struct dt_study *s, const struct dt_trial *t);
 /* What the whole of a re-allocated trial would have been worth in the shape of a part, or of its last run (part NULL),
  * from its steady speed there: NaN where that is not known. */
 double dt_trial_worth(const struct dt_study *s, const struct dt_trial *t, const struct dt_part *part);

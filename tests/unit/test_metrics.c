@@ -805,7 +805,7 @@ static void what_is_missing_is_said_with_its_pattern(void **state)
     ends_with(BY_ACC, "acc", NAN, "the last value of acc was not a finite number");
     ends_with(WORKERS
               ", \"objective\": {\"metric\": \"throughput\"}, \"metrics\": {\"step\": \"iter\"}",
-              "iter", 1, "neither throughput nor iter, at two times, was reported");
+              "iter", 1, "neither throughput nor iter, growing with time, was reported");
 }
 
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)

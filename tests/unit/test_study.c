@@ -421,6 +421,24 @@ static void objectives_are_what_was_asked_for(void **state)
     }
 }
 
+/* Where a program counts within an epoch its count begins anew. */
+static void steps_that_do_not_grow_are_no_throughput(void **state)
+{
+    static const double last[] = {100, 99};
+    (void)state;
+    for (size_t i = 0; i < COUNT(last); i++) {
+        struct fixture f = study("\"objective\": {\"metric\": \"throughput\"}", true);
+        go(&f);
+        started(&f, 1);
+        metric(&f, 1, "step", 100);
+        f.now += 10;
+        metric(&f, 1, "step", last[i]);
+        ended(&f, 1, DT_CAUSE_OK, 40);
+        assert_true(trial(&f, 1)->cause == DT_CAUSE_NO_METRIC && isnan(trial(&f, 1)->value));
+        done(&f);
+    }
+}
+
 static void a_metric_that_is_no_number_is_no_objective(void **state)
 {
     static const double values[] = {NAN, INFINITY, -INFINITY};
@@ -1096,6 +1114,7 @@ int main(void)
         cmocka_unit_test(a_run_that_lacked_a_tuner_is_repeated_as_often_as_it_takes),
         cmocka_unit_test(causes_are_judged),
         cmocka_unit_test(objectives_are_what_was_asked_for),
+        cmocka_unit_test(steps_that_do_not_grow_are_no_throughput),
         cmocka_unit_test(a_metric_that_is_no_number_is_no_objective),
         cmocka_unit_test(a_trial_at_its_target_is_ended),
         cmocka_unit_test(an_exhausted_space_ends_a_study),
