@@ -12,6 +12,7 @@
 #define NAME_MAX_ 200
 #define PAUSE 0.01 /* of a run's age: how long values wait */
 #define PAUSE_MAX 30.0
+#define DAY 86400.0 /* no two clocks of a cluster differ so much */
 #define APART 0.05 /* two sources of one metric that differ so much are not the same thing */
 
 enum source { BY_PROGRAM, BY_PATTERN, SOURCES };
@@ -76,6 +77,7 @@ void dt_feed_free(struct dt_feed *f)
 struct look {
     struct dt_feed *f;
     const struct dt_spec *spec;
+    const struct dt_trial *t;
     bool targeted; /* the target has not been reached yet */
 };
 
@@ -188,6 +190,14 @@ static void note_odd(struct look *l, const char *name, struct json_object *v)
     free(snippet);
 }
 
+/* When the line was said, by its own word where that can be: it may count from the run's beginning,
+ * or milliseconds, or be no number. */
+static double time_of(const struct look *l, struct json_object *line)
+{
+    double now = dt_now(), said = dt_json_num(line, "time", now);
+    return said >= l->t->t_created - DAY && said <= now + DAY ? said : now;
+}
+
 /* 0, or -1 where it is no JSON object. `line` ends with NUL at line[n]. */
 static int read_line(struct look *l, const char *line, size_t n)
 {
@@ -199,7 +209,7 @@ static int read_line(struct look *l, const char *line, size_t n)
         return -1;
     }
     enum source source = strcmp(dt_json_str(o, "dt", ""), "pattern") == 0 ? BY_PATTERN : BY_PROGRAM;
-    double t = dt_json_num(o, "time", dt_now()), step = step_of(l, o, source);
+    double t = time_of(l, o), step = step_of(l, o, source);
     json_object_object_foreach(o, name, v)
     {
         if (!is_number(v))
@@ -321,7 +331,7 @@ static void tell(struct dt_feed *f, const struct dt_trial *t, struct dt_event **
 void dt_feed_read(struct dt_feed *f, const struct dt_spec *spec, const struct dt_trial *t,
                   bool to_end, struct dt_event **events, size_t *n)
 {
-    struct look l = {f, spec, spec->target.metric && isnan(t->t_target)};
+    struct look l = {f, spec, t, spec->target.metric && isnan(t->t_target)};
     read_file(&l, to_end);
     double now = dt_monotonic();
     if (!to_end && !f->urgent && now < f->next)

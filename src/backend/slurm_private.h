@@ -194,6 +194,7 @@ struct dt_events {
     struct dt_event **v;
     size_t *n;
 };
+/* `when` may be NaN, of a record that does not say it: then it is now. */
 struct dt_event *dt_events_add(const struct dt_events *out, enum dt_event_kind kind,
                                const struct dt_trial *t, double when);
 /* Caller frees. */

@@ -114,7 +114,7 @@ struct json_object *dt_json_parse(const char *text, const char *what, struct dt_
 int dt_json_line(const char *text, const char *const *path);
 /* One-line text of the object. Caller frees. */
 char *dt_json_text(struct json_object *o);
-/* A number in its shortest form; an integer where it is one and fits. */
+/* A number in its shortest form; an integer where it is one and fits; null where it is not finite. */
 struct json_object *dt_json_number(double x);
 /* Lookups that give a default where the key is absent or of another type. Strings are borrowed. */
 const char *dt_json_str(struct json_object *o, const char *key, const char *fallback);

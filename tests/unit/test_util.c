@@ -353,6 +353,7 @@ static void json_numbers_are_exact(void **state)
         free(text);
         json_object_put(o);
     }
+    assert_true(!dt_json_number(NAN) && !dt_json_number(-INFINITY)); /* no JSON has them */
 }
 
 /* ---- tables ---- */
