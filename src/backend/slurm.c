@@ -517,11 +517,12 @@ static int wait_for(void *arg, const struct dt_study *s, double until, struct dt
     struct dt_events out = {events, n};
     size_t before = *n;
     bool woken = false;
+    double end = dt_monotonic() + until - dt_now(); /* however clocks are set meanwhile */
     (void)e;
     for (;;) {
         if (look(b, s, &out))
             b->tick = TICK_MIN;
-        double left = until - dt_now();
+        double left = end - dt_monotonic();
         if (*n > before || woken || left <= 0)
             return 0;
         double tick = fmin(fmin(b->tick, left), poll_due(b) - dt_monotonic());

@@ -235,6 +235,12 @@ static size_t width(const struct dt_study *s)
     return n;
 }
 
+/* A clock that was set back says nothing of how long it has waited. */
+static bool is_due(const struct dt_trial *t, double now)
+{
+    return t->deferred <= now || now < t->t_deferred;
+}
+
 /* Submits what is due; returns how many of the places for trials are taken. */
 static size_t submit_due(const struct dt_study *s, double now, struct dt_action *a)
 {
@@ -245,7 +251,7 @@ static size_t submit_due(const struct dt_study *s, double now, struct dt_action 
         const struct dt_trial *t = &s->trials[i];
         if (t->state != DT_TRIAL_CREATED)
             continue;
-        if (t->deferred <= now) {
+        if (is_due(t, now)) {
             a->kind = DT_ACTION_SUBMIT;
             a->trial = t->id;
             return taken;

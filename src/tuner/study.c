@@ -498,6 +498,7 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
         break;
     case DT_EVENT_DEFERRED:
         t->deferred = ev->until;
+        t->t_deferred = ev->t;
         t->waits_on = t->waits && ev->text && strcmp(t->waits, ev->text) == 0;
         free(t->waits);
         t->waits = ev->text ? dt_xstrdup(ev->text) : NULL;

@@ -177,6 +177,7 @@ struct dt_trial {
     int run;            /* from 1; the run under way or the last */
     uint32_t job;       /* 0: not submitted, or not known */
     double deferred;    /* not to be submitted before; INFINITY: before another trial has ended */
+    double t_deferred;  /* when that was said */
     char *waits;        /* why it was deferred last; NULL */
     bool waits_on;      /* for the same reason as the time before */
     double t_created, t_submitted, t_started, t_pruned, t_ended;
