@@ -349,8 +349,6 @@ void dt_study_move_failed(struct dt_study *s, const struct dt_trial *t);
 void dt_trial_keep_part(const struct dt_study *s, struct dt_trial *t, bool moved);
 /* Whether its last run went on where an earlier one had ended, so that it is not the whole. */
 bool dt_trial_resumed(const struct dt_study *s, const struct dt_trial *t);
-/* How far the trial is by its own count: the metric, or NULL where it does not say. */
-const struct dt_metric *dt_trial_progress(const struct dt_study *s, const struct dt_trial *t);
 /* Of its last run: the metric "throughput", else by how many of its own steps a second the run went on between its first
  * report and its last. NaN: it did not report either, or no growing steps. */
 double dt_trial_throughput(const struct dt_study *s, const struct dt_trial *t);

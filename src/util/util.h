@@ -137,10 +137,10 @@ char *dt_read_text(const char *path, size_t max, struct dt_error *e);
 char *dt_read_fd(int fd, const char *what, size_t max, size_t *len, struct dt_error *e);
 /* write() until all is written; 0, or -1 and errno. */
 int dt_write_all(int fd, const char *data, size_t len);
-/* Writes to a temporary file beside it, fsyncs, renames. */
 /* For what a user's program has written, which may be anything: never waits, and only a regular file
  * is opened. -1: none is there. */
 int dt_open_regular(const char *path);
+/* Writes to a temporary file beside it, fsyncs, renames. */
 int dt_write_file(const char *path, const char *data, size_t len, unsigned mode,
                   struct dt_error *e);
 int dt_mkdirs(const char *path, struct dt_error *e);
