@@ -360,6 +360,14 @@ char *dt_option_title(const struct dt_submission *s, const struct dt_option *o)
     return title;
 }
 
+int dt_fail_at_option(const struct dt_submission *s, const struct dt_option *o, struct dt_error *e)
+{
+    char *title = dt_option_title(s, o);
+    dt_fail_at(e, "%s", title);
+    free(title);
+    return -1;
+}
+
 /* ---- JSON ---- */
 
 static bool in_force(const struct dt_submission *s, const struct dt_option *o)

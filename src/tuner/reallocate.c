@@ -390,11 +390,9 @@ static void forget_move(struct dt_trial *t)
 static int begin_move(struct dt_study *s, struct dt_trial *t, const struct dt_event *ev,
                       struct dt_error *e)
 {
-    double *x = dt_xcalloc(s->space->n, sizeof(double));
-    if (dt_config_from_json(s->space, ev->config, x, e) < 0) {
-        free(x);
-        return dt_fail_at(e, "trial %d", ev->trial);
-    }
+    double *x = dt_study_read_config(s, ev, e);
+    if (!x)
+        return -1;
     forget_move(t);
     t->move = (struct dt_move){.x = x, .t_asked = ev->t};
     t->moves++;
@@ -417,11 +415,9 @@ static void rebase(struct dt_metric *m)
 static int shrink(struct dt_study *s, struct dt_trial *t, const struct dt_event *ev,
                   struct dt_error *e)
 {
-    double *x = dt_xcalloc(s->space->n, sizeof(double));
-    if (dt_config_from_json(s->space, ev->config, x, e) < 0) {
-        free(x);
-        return dt_fail_at(e, "trial %d", ev->trial);
-    }
+    double *x = dt_study_read_config(s, ev, e);
+    if (!x)
+        return -1;
     dt_trial_keep_part(s, t, true);
     for (size_t i = 0; i < t->nmetrics; i++)
         rebase(&t->metrics[i]);

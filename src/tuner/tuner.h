@@ -274,6 +274,8 @@ void dt_study_free(struct dt_study *s);
 int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_error *e);
 /* The same for an event as the journal holds it. */
 int dt_study_apply_record(struct dt_study *s, struct json_object *record, struct dt_error *e);
+/* The configuration that an event of a trial has, space->n values; caller frees. NULL: it makes no sense. */
+double *dt_study_read_config(const struct dt_study *s, const struct dt_event *ev, struct dt_error *e);
 
 enum dt_action_kind {
     DT_ACTION_NONE,   /* wait */
