@@ -184,9 +184,9 @@ struct dt_proc_result {
     int status;      /* as waitpid() gives it */
     char *out, *err; /* what it wrote, NUL-terminated, each cut at 1 MiB; owned */
 };
-/* Runs argv with `env` (NULL: ours) to its end, at most `timeout` seconds (<= 0: no limit; then it
- * is killed). SIGTERM, SIGINT, SIGHUP and SIGUSR1 are blocked in the child, so that a signal to our
- * whole job does not cut a submission in half. */
+/* Runs argv with `env` (NULL: ours) to its end, whatever it leaves behind, at most `timeout` seconds
+ * (<= 0: no limit; then it is killed). SIGTERM, SIGINT, SIGHUP and SIGUSR1 are blocked in the child,
+ * so that a signal to our whole job does not cut a submission in half. */
 int dt_proc_run(char *const *argv, char *const *env, double timeout, struct dt_proc_result *r,
                 struct dt_error *e);
 void dt_proc_result_free(struct dt_proc_result *r);
