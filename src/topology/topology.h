@@ -62,7 +62,7 @@ void dt_topology_free(struct dt_topology *t);
 
 /* ---- what is near what (links.c) ---- */
 
-size_t dt_topology_pus(const struct dt_topology *t);
+size_t dt_topology_pus(const struct dt_topology *t);   /* how many */
 uint64_t dt_topology_mem(const struct dt_topology *t); /* MiB of all NUMA nodes */
 /* The cores of a NUMA node; DT_NOWHERE: all. */
 size_t dt_topology_cores(const struct dt_topology *t, size_t numa);

@@ -92,7 +92,9 @@ struct dt_event {
 };
 #define DT_EVENT(k) {.kind = (k), .wait_s = NAN, .startup_s = NAN, .run_s = NAN, .billing = NAN, .nodes = NAN, .step = NAN, .value = NAN}
 
+/* A journal's record; what is not known or 0 is left out. */
 struct json_object *dt_event_to_json(const struct dt_event *ev);
+/* The reverse. On an error ev stays as it was. */
 int dt_event_from_json(struct json_object *o, struct dt_event *ev, struct dt_error *e);
 void dt_event_free(struct dt_event *ev); /* what it owns */
 
@@ -302,6 +304,7 @@ int dt_study_hopeless(const struct dt_study *s, char **why);
 
 /* ---- population-based training: early_stop's rule pbt (population.c) ---- */
 
+/* Whether that is the rule. */
 bool dt_study_is_population(const struct dt_study *s);
 /* A running trial whose place is to go on from the checkpoint of another (parent), and why (caller frees); 0: none. */
 int dt_study_gives_way(const struct dt_study *s, int *parent, char **why);
