@@ -81,8 +81,8 @@ void warn_of_fixed_size(const struct dt_setup *s);
  * a whole one of which it is what the submission (NULL: one without options) may use. */
 struct dt_cluster *read_cluster(const char *path, const struct dt_submission *sub,
                                 struct dt_error *e);
-/* The search space of a SPEC file for a job of so many tasks, on a cluster described in a file (NULL:
- * on any). sketch_free() is safe whatever sketch_read() returns. */
+/* The search space of a SPEC file for a job of so many tasks, on a cluster described in a file
+ * (NULL: on any). sketch_free() is safe whatever sketch_read() returns. */
 struct sketch {
     struct dt_spec *spec;
     struct dt_cluster *cluster;

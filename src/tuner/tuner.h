@@ -120,7 +120,8 @@ struct dt_series {
 void dt_series_add(struct dt_series *s, double step, double value, double t);
 void dt_series_free(struct dt_series *s);
 
-/* A curve of several series, with room for so many points; none so far. Its owner frees it by dt_curve_free(). */
+/* A curve of several series, with room for so many points; none so far. Its owner frees it by
+ * dt_curve_free(). */
 struct dt_curve dt_curve_new(size_t room);
 /* A point whose step is no larger than the last is passed over. */
 void dt_curve_add(struct dt_curve *c, const struct dt_point *p);
@@ -276,8 +277,10 @@ void dt_study_free(struct dt_study *s);
 int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_error *e);
 /* The same for an event as the journal holds it. */
 int dt_study_apply_record(struct dt_study *s, struct json_object *record, struct dt_error *e);
-/* The configuration that an event of a trial has, space->n values; caller frees. NULL: it makes no sense. */
-double *dt_study_read_config(const struct dt_study *s, const struct dt_event *ev, struct dt_error *e);
+/* The configuration that an event of a trial has, space->n values; caller frees. NULL: it makes no
+ * sense. */
+double *dt_study_read_config(const struct dt_study *s, const struct dt_event *ev,
+                             struct dt_error *e);
 
 enum dt_action_kind {
     DT_ACTION_NONE,   /* wait */
@@ -354,8 +357,8 @@ void dt_study_move_failed(struct dt_study *s, const struct dt_trial *t);
 void dt_trial_keep_part(const struct dt_study *s, struct dt_trial *t, bool moved);
 /* Whether its last run went on where an earlier one had ended, so that it is not the whole. */
 bool dt_trial_resumed(const struct dt_study *s, const struct dt_trial *t);
-/* Of its last run: the metric "throughput", else by how many of its own steps a second the run went on between its first
- * report and its last. NaN: it did not report either, or no growing steps. */
+/* Of its last run: the metric "throughput", else how many of its own steps it made a second between
+ * its first report and its last. NaN: it reported neither, or no growing steps. */
 double dt_trial_throughput(const struct dt_study *s, const struct dt_trial *t);
 /* What the whole of a re-allocated trial would have been worth in the shape of a part, or of its last run (part NULL),
  * from its steady speed there: NaN where that is not known. */

@@ -114,7 +114,8 @@ struct json_object *dt_json_parse(const char *text, const char *what, struct dt_
 int dt_json_line(const char *text, const char *const *path);
 /* One-line text of the object. Caller frees. */
 char *dt_json_text(struct json_object *o);
-/* A number in its shortest form; an integer where it is one and fits; null where it is not finite. */
+/* A number in its shortest form; an integer where it is one and fits; null where it is not finite.
+ */
 struct json_object *dt_json_number(double x);
 /* Lookups that give a default where the key is absent or of another type. Strings are borrowed. */
 const char *dt_json_str(struct json_object *o, const char *key, const char *fallback);
@@ -184,9 +185,9 @@ struct dt_proc_result {
     int status;      /* as waitpid() gives it */
     char *out, *err; /* what it wrote, NUL-terminated, each cut at 1 MiB; owned */
 };
-/* Runs argv with `env` (NULL: ours) to its end, whatever it leaves behind, at most `timeout` seconds
- * (<= 0: no limit; then it is killed). SIGTERM, SIGINT, SIGHUP and SIGUSR1 are blocked in the child,
- * so that a signal to our whole job does not cut a submission in half. */
+/* Runs argv with `env` (NULL: ours) to its end, whatever it leaves behind, at most `timeout`
+ * seconds (<= 0: no limit; then it is killed). SIGTERM, SIGINT, SIGHUP and SIGUSR1 are blocked in
+ * the child, so that a signal to our whole job does not cut a submission in half. */
 int dt_proc_run(char *const *argv, char *const *env, double timeout, struct dt_proc_result *r,
                 struct dt_error *e);
 void dt_proc_result_free(struct dt_proc_result *r);
