@@ -1,5 +1,5 @@
 /* Slurm's own headers, and all that is not the same in them from version to version (20.11 to
- * 26.05). Nothing here asks Slurm anything of itself. */
+ * 26.05). What has a function here is Slurm's own, called as its version wants it. */
 #ifndef DT_UTIL_SLURM_H
 #define DT_UTIL_SLURM_H
 

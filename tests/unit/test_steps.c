@@ -416,6 +416,22 @@ static void a_trial_sees_its_share_and_not_the_job(void **state)
 
 /* ---- runs ---- */
 
+/* A program may write what it likes into its trial's folder, also over dt-launch's records. */
+static void what_a_record_does_not_say_is_no_time(void **state)
+{
+    struct dt_event *events = NULL;
+    size_t n = 0;
+    struct dt_events out = {&events, &n};
+    struct dt_trial t = {.id = 1, .run = 1};
+    (void)state;
+    dt_events_add(&out, DT_EVENT_STARTED, &t, NAN);
+    dt_events_add(&out, DT_EVENT_STARTED, &t, INFINITY);
+    dt_events_add(&out, DT_EVENT_STARTED, &t, 17);
+    assert_true(fabs(events[0].t - dt_now()) < 60 && fabs(events[1].t - dt_now()) < 60);
+    assert_true(n == 3 && events[2].t == 17);
+    free(events);
+}
+
 static double set_by; /* seconds that the clock was set by, from its second reading on */
 static int readings;
 
@@ -496,6 +512,7 @@ int main(void)
         cmocka_unit_test(what_is_asked_for_is_about_what_comes),
         cmocka_unit_test(a_trials_script_says_where_it_is),
         cmocka_unit_test(a_trial_sees_its_share_and_not_the_job),
+        cmocka_unit_test(what_a_record_does_not_say_is_no_time),
         cmocka_unit_test(a_wait_is_as_long_however_the_clock_is_set),
         cmocka_unit_test(nobody_else_is_ended_for_a_run_that_is_gone),
     };
