@@ -96,8 +96,8 @@ int sketch_read(struct sketch *k, const char *spec, const char *cluster, size_t 
     if (!k->spec || (cluster && !(k->cluster = read_cluster(cluster, NULL, e))) ||
         dt_natural_fill(k->spec, &k->job, k->cluster, e) < 0)
         return -1;
-    struct dt_space_source source = {k->spec, &k->job, k->cluster};
-    k->space = dt_space_generate(&source, &k->why_layout, e);
+    k->source = (struct dt_space_source){k->spec, &k->job, k->cluster};
+    k->space = dt_space_generate(&k->source, &k->why_layout, e);
     return k->space ? 0 : -1;
 }
 

@@ -87,6 +87,7 @@ struct sketch {
     struct dt_spec *spec;
     struct dt_cluster *cluster;
     struct dt_job job;
+    struct dt_space_source source; /* which the space looks at as long as it is there */
     struct dt_space *space;
     const char *why_layout;
 };
