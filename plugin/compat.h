@@ -4,12 +4,9 @@
 #ifndef DT_COMPAT_H
 #define DT_COMPAT_H
 
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
-#include <stdint.h>
-#include <string.h>
+#include "util/slurm.h"
 
-#define DT_SLURM_AT_LEAST(major, minor) (SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(major, minor, 0))
+#include <string.h>
 
 /* Slurm frees the strings of a job description with its own allocator, so only its own may make
  * them. */

@@ -2,7 +2,7 @@
 noinst_LIBRARIES += libdt.a
 
 libdt_a_SOURCES = \
-	src/util/util.h src/util/error.c src/util/mem.c src/util/buf.c src/util/strv.c \
+	src/util/util.h src/util/slurm.h src/util/error.c src/util/mem.c src/util/buf.c src/util/strv.c \
 	src/util/number.h src/util/number.c src/util/text.c src/util/json.c src/util/file.c src/util/proc.c src/util/table.c src/util/hostlist.c \
 	src/util/pattern.h src/util/pattern.c
 

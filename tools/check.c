@@ -12,28 +12,19 @@ static const char usage_text[] =
     "                   excluded for want of nodes\n"
     "  --tasks=N        tasks of the job as submitted (default 1)\n";
 
-static int check(const char *path, const char *cluster_file, size_t tasks, struct dt_error *e)
+static int check(const char *path, const char *cluster, size_t tasks, struct dt_error *e)
 {
-    struct dt_cluster *cluster = NULL;
-    struct dt_space *space = NULL;
-    struct dt_job job = {.tasks = tasks, .cpus = 1};
-    const char *why_layout;
-    struct dt_spec *spec = dt_spec_read(path, e);
-    bool ok = spec && (!cluster_file || (cluster = read_cluster(cluster_file, NULL, e)) != NULL);
-    struct dt_space_source source = {spec, &job, cluster};
-    ok = ok && dt_natural_fill(spec, &job, cluster, e) == 0;
-    if (ok && (space = dt_space_generate(&source, &why_layout, e)) != NULL) {
-        char *text = dt_space_describe(space), *objective = dt_spec_objective_text(spec);
+    struct sketch k;
+    int rc = sketch_read(&k, path, cluster, tasks, e);
+    if (rc == 0) {
+        char *text = dt_space_describe(k.space), *objective = dt_spec_objective_text(k.spec);
         printf("%s: valid\nobjective: %s\nsearch space:\n%s  %s\n", path, objective, text,
-               why_layout);
+               k.why_layout);
         free(text);
         free(objective);
     }
-    bool valid = space != NULL;
-    dt_space_free(space);
-    dt_cluster_free(cluster);
-    dt_spec_free(spec);
-    return valid ? 0 : -1;
+    sketch_free(&k);
+    return rc;
 }
 
 int cmd_check(int argc, char **argv)

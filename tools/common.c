@@ -14,6 +14,15 @@ int fail_with(struct dt_error *e, int code)
     return code;
 }
 
+void print_either(char *text, struct json_object *o)
+{
+    char *line = text ? NULL : dt_json_text(o);
+    printf("%s%s", text ? text : line, text ? "" : "\n");
+    free(line);
+    free(text);
+    json_object_put(o);
+}
+
 int check_folder(const struct dt_setup *s, struct dt_error *e)
 {
     const char *dir = s->resume ? s->resume : ".";
@@ -78,6 +87,25 @@ struct dt_cluster *read_cluster(const char *path, const struct dt_submission *su
     }
     json_object_put(o);
     return c;
+}
+
+int sketch_read(struct sketch *k, const char *spec, const char *cluster, size_t tasks,
+                struct dt_error *e)
+{
+    *k = (struct sketch){.job = {.tasks = tasks, .cpus = 1}, .spec = dt_spec_read(spec, e)};
+    if (!k->spec || (cluster && !(k->cluster = read_cluster(cluster, NULL, e))) ||
+        dt_natural_fill(k->spec, &k->job, k->cluster, e) < 0)
+        return -1;
+    k->source = (struct dt_space_source){k->spec, &k->job, k->cluster};
+    k->space = dt_space_generate(&k->source, &k->why_layout, e);
+    return k->space ? 0 : -1;
+}
+
+void sketch_free(struct sketch *k)
+{
+    dt_space_free(k->space);
+    dt_cluster_free(k->cluster);
+    dt_spec_free(k->spec);
 }
 
 static void add_word(struct dt_buf *b, const char *word)

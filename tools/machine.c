@@ -76,13 +76,9 @@ static int print_plan(const struct dt_topology *t, const char *plan, bool json, 
         rc = dt_topology_share_gpus(t, pool, t->ngpus, seats, n, e);
     if (rc == 0)
         rc = dt_topology_seat(t, NULL, false, seats, n, e);
-    if (rc == 0) {
-        struct json_object *o = json ? dt_seats_to_json(t, seats, n) : NULL;
-        char *text = json ? dt_json_text(o) : dt_seats_text(t, seats, n);
-        printf("%s%s", text, json ? "\n" : "");
-        free(text);
-        json_object_put(o);
-    }
+    if (rc == 0)
+        print_either(json ? NULL : dt_seats_text(t, seats, n),
+                     json ? dt_seats_to_json(t, seats, n) : NULL);
     free_seats(seats, n);
     free(pool);
     return rc;
@@ -92,11 +88,7 @@ static int print_plan(const struct dt_topology *t, const char *plan, bool json, 
 
 static void print_topology(const struct dt_topology *t, bool json)
 {
-    struct json_object *o = json ? dt_topology_to_json(t) : NULL;
-    char *text = json ? dt_json_text(o) : dt_topology_text(t);
-    printf("%s%s", text, json ? "\n" : "");
-    free(text);
-    json_object_put(o);
+    print_either(json ? NULL : dt_topology_text(t), json ? dt_topology_to_json(t) : NULL);
 }
 
 int print_machine(const char *path, const char *plan, enum topo_format format, struct dt_error *e)

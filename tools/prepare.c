@@ -31,20 +31,16 @@ static int write_study(const struct dt_setup *s, int fd, struct dt_error *e)
     free(exec);
     if (!text)
         return -1;
-    size_t len = strlen(text), done = 0;
+    size_t len = strlen(text);
     int rc = 0;
     if (len > STUDY_MAX)
         rc = dt_fail(e,
                      "the study takes %zu bytes, the limit is %d: give fewer choices, or put "
                      "candidates into a file",
                      len, STUDY_MAX);
-    text[len++] = '\n';
-    while (rc == 0 && done < len) {
-        ssize_t n = write(fd, text + done, len - done);
-        if (n < 0 && errno != EINTR)
-            rc = dt_fail(e, "cannot hand the study to sbatch: %s", strerror(errno));
-        done += n > 0 ? (size_t)n : 0;
-    }
+    text[len] = '\n';
+    if (rc == 0 && dt_write_all(fd, text, len + 1) < 0)
+        rc = dt_fail(e, "cannot hand the study to sbatch: %s", strerror(errno));
     free(text);
     return rc;
 }
@@ -58,7 +54,7 @@ static int check_apply(const struct dt_setup *s, int fd, struct dt_error *e)
 {
     char *text = expand_config(s, s->config, e);
     int rc = text ? 0 : -1;
-    if (text && write(fd, APPLY_WORD, strlen(APPLY_WORD)) < 0)
+    if (text && dt_write_all(fd, APPLY_WORD, strlen(APPLY_WORD)) < 0)
         rc = dt_fail(e, "cannot answer sbatch: %s", strerror(errno));
     free(text);
     return rc;

@@ -128,32 +128,54 @@ static int suggest(const struct dt_spec *spec, const struct dt_space *space,
     return rc < 0 ? -1 : 0;
 }
 
+struct wanted {
+    const char *spec, *observations, *cluster;
+    int64_t k, seed; /* seed -1: SPEC's */
+};
+
+static int suggest_wanted(const struct wanted *w, struct dt_error *e)
+{
+    struct observations all = {0};
+    struct sketch k;
+    int rc = sketch_read(&k, w->spec, w->cluster, 1, e);
+    if (rc == 0 && w->seed >= 0)
+        k.spec->seed = (uint64_t)w->seed;
+    if (rc == 0 && w->observations)
+        rc = read_observations(w->observations, k.spec, k.space, &all, e);
+    if (rc == 0)
+        rc = suggest(k.spec, k.space, &all, (size_t)w->k, e);
+    for (size_t i = 0; i < all.n; i++)
+        free((double *)all.v[i].x);
+    free(all.v);
+    sketch_free(&k);
+    return rc;
+}
+
 int cmd_suggest(int argc, char **argv)
 {
     static const struct option options[] = {
         {"spec", required_argument, NULL, 's'}, {"observations", required_argument, NULL, 'o'},
         {"seed", required_argument, NULL, 'r'}, {"cluster", required_argument, NULL, 'c'},
         {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0}};
-    const char *spec_path = NULL, *obs_path = NULL, *cluster_path = NULL;
-    int64_t k = 1, seed = -1;
+    struct wanted w = {.k = 1, .seed = -1};
     struct dt_error e = DT_ERROR_INIT;
     for (int c; (c = getopt_long(argc, argv, "n:", options, NULL)) != -1;) {
         bool bad = false;
         switch (c) {
         case 's':
-            spec_path = optarg;
+            w.spec = optarg;
             break;
         case 'o':
-            obs_path = optarg;
+            w.observations = optarg;
             break;
         case 'c':
-            cluster_path = optarg;
+            w.cluster = optarg;
             break;
         case 'n':
-            bad = dt_parse_int64(optarg, &k) < 0 || k < 1 || k > 1000000;
+            bad = dt_parse_int64(optarg, &w.k) < 0 || w.k < 1 || w.k > 1000000;
             break;
         case 'r':
-            bad = dt_parse_int64(optarg, &seed) < 0 || seed < 0;
+            bad = dt_parse_int64(optarg, &w.seed) < 0 || w.seed < 0;
             break;
         case 'h':
             fputs(usage_text, stdout);
@@ -166,29 +188,9 @@ int cmd_suggest(int argc, char **argv)
             return fail_with(&e, EXIT_USAGE);
         }
     }
-    if (!spec_path || optind != argc) {
+    if (!w.spec || optind != argc) {
         fputs(usage_text, stderr);
         return EXIT_USAGE;
     }
-    struct dt_job job = {.tasks = 1, .cpus = 1};
-    struct dt_cluster *cluster = NULL;
-    struct observations all = {0};
-    struct dt_space *space = NULL;
-    const char *why;
-    struct dt_spec *spec = dt_spec_read(spec_path, &e);
-    bool ok = spec && (!cluster_path || (cluster = read_cluster(cluster_path, NULL, &e)) != NULL);
-    struct dt_space_source source = {spec, &job, cluster};
-    ok = ok && dt_natural_fill(spec, &job, cluster, &e) == 0;
-    if (ok && seed >= 0)
-        spec->seed = (uint64_t)seed;
-    ok = ok && (space = dt_space_generate(&source, &why, &e)) != NULL;
-    ok = ok && (!obs_path || read_observations(obs_path, spec, space, &all, &e) == 0);
-    ok = ok && suggest(spec, space, &all, (size_t)k, &e) == 0;
-    for (size_t i = 0; i < all.n; i++)
-        free((double *)all.v[i].x);
-    free(all.v);
-    dt_space_free(space);
-    dt_cluster_free(cluster);
-    dt_spec_free(spec);
-    return ok ? EXIT_DONE : fail_with(&e, EXIT_USAGE);
+    return suggest_wanted(&w, &e) < 0 ? fail_with(&e, EXIT_USAGE) : EXIT_DONE;
 }

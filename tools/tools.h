@@ -8,6 +8,8 @@ enum { EXIT_DONE = 0, EXIT_WORK_FAILED = 1, EXIT_USAGE = 2 };
 
 /* Prints "dt-tune: TEXT", frees the error, returns `code`. */
 int fail_with(struct dt_error *e, int code);
+/* Prints the text, or where that is NULL the object on a line; takes both over. */
+void print_either(char *text, struct json_object *o);
 
 int cmd_check(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
@@ -79,6 +81,19 @@ void warn_of_fixed_size(const struct dt_setup *s);
  * a whole one of which it is what the submission (NULL: one without options) may use. */
 struct dt_cluster *read_cluster(const char *path, const struct dt_submission *sub,
                                 struct dt_error *e);
+/* The search space of a SPEC file for a job of so many tasks, on a cluster described in a file
+ * (NULL: on any). sketch_free() is safe whatever sketch_read() returns. */
+struct sketch {
+    struct dt_spec *spec;
+    struct dt_cluster *cluster;
+    struct dt_job job;
+    struct dt_space_source source; /* which the space looks at as long as it is there */
+    struct dt_space *space;
+    const char *why_layout;
+};
+int sketch_read(struct sketch *k, const char *spec, const char *cluster, size_t tasks,
+               struct dt_error *e);
+void sketch_free(struct sketch *k);
 /* A whole one, as dt-tune topo --save writes it. */
 struct dt_system *read_system(const char *path, struct dt_error *e);
 /* dt-tune topo of one node (machine.c): `path` is a file of hwloc's, or "here"; with `plan`, tasks like "ps:2,4xworker:4:1",

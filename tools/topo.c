@@ -42,11 +42,7 @@ static int save(const struct dt_system *s, const char *path, struct dt_error *e)
 
 static void print(const struct dt_system *s, bool json)
 {
-    struct json_object *o = json ? dt_system_to_json(s) : NULL;
-    char *text = json ? dt_json_text(o) : dt_system_text(s);
-    printf("%s%s", text, json ? "\n" : "");
-    free(text);
-    json_object_put(o);
+    print_either(json ? NULL : dt_system_text(s), json ? dt_system_to_json(s) : NULL);
 }
 
 static int topo(const struct wanted *w)

@@ -6,7 +6,7 @@
 
 #define ROWS_MAX 20000
 
-const char *const dt_load_words[] = {"unknown", "idle", "partly busy", "saturated"};
+static const char *const load_words[] = {"unknown", "idle", "partly busy", "saturated"};
 
 /* ---- loads ---- */
 
@@ -72,7 +72,7 @@ static void add_load(struct dt_buf *b, const char *role, struct dt_role_load l)
 {
     if (!isnan(l.level))
         dt_buf_addf(b, "%s%s %s (%.0f %%)", b->len ? ", " : "", role,
-                    dt_load_words[l.load == DT_LOAD_UNKNOWN ? DT_LOAD_PARTLY : l.load],
+                    load_words[l.load == DT_LOAD_UNKNOWN ? DT_LOAD_PARTLY : l.load],
                     100 * l.level);
 }
 

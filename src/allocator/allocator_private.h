@@ -8,7 +8,6 @@
 #define DT_HELPED 1.03
 
 enum dt_load { DT_LOAD_UNKNOWN, DT_LOAD_IDLE, DT_LOAD_PARTLY, DT_LOAD_SATURATED };
-extern const char *const dt_load_words[];
 
 /* How a role is loaded, by its CPUs or GPUs, whichever are busier. */
 struct dt_role_load {

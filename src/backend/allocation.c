@@ -1,20 +1,12 @@
 /* The allocation that trials of layout steps run in. */
 #include "backend/slurm_private.h"
+#include "util/slurm.h"
 
 #include <errno.h>
 #include <math.h>
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
-#define slurm_free_ctl_conf slurm_free_conf
-#endif
-#ifndef CR_MEMORY /* as newer versions do */
-#define CR_MEMORY SELECT_MEMORY
-#endif
 
 #define REPORT_TIME 60.0 /* seconds for the tuner's own end */
 
@@ -74,13 +66,6 @@ static const slurm_job_info_t *find_job(const job_info_msg_t *jobs, uint32_t id)
     return NULL;
 }
 
-/* What Slurm bills where the site says nothing of it: the CPUs. */
-static double billing_of(const slurm_job_info_t *job)
-{
-    double b = job->billable_tres;
-    return b >= 0 && b < (double)NO_VAL ? b : (double)job->num_cpus;
-}
-
 static int read_job(struct dt_allocation *a, struct dt_error *e)
 {
     job_info_msg_t *jobs = NULL;
@@ -99,7 +84,7 @@ static int read_job(struct dt_allocation *a, struct dt_error *e)
                 a->job);
         goto out;
     }
-    a->billing = billing_of(job);
+    a->billing = dt_slurm_billing(job);
     a->end = job->time_limit == INFINITE ? INFINITY : (double)job->end_time;
     rc = add_nodes(a, job, conf, nodes, e);
 out:

@@ -42,6 +42,7 @@ struct dt_backend {
     const struct dt_backend_ops *ops;
     void *b;
 };
+/* NULL is none. */
 void dt_backend_free(struct dt_backend *b);
 
 /* ---- slurm: each run is a batch job (slurm.c) ---- */

@@ -12,7 +12,8 @@
 #define NAME_MAX_ 200
 #define PAUSE 0.01 /* of a run's age: how long values wait */
 #define PAUSE_MAX 30.0
-#define APART 0.05 /* two sources of one metric that differ so much are not the same thing */
+#define DAY 86400.0 /* no two clocks of a cluster differ so much */
+#define APART 0.05  /* two sources of one metric that differ so much are not the same thing */
 
 enum source { BY_PROGRAM, BY_PATTERN, SOURCES };
 
@@ -76,6 +77,7 @@ void dt_feed_free(struct dt_feed *f)
 struct look {
     struct dt_feed *f;
     const struct dt_spec *spec;
+    const struct dt_trial *t;
     bool targeted; /* the target has not been reached yet */
 };
 
@@ -188,6 +190,14 @@ static void note_odd(struct look *l, const char *name, struct json_object *v)
     free(snippet);
 }
 
+/* When the line was said, by its own word where that can be: it may count from the run's beginning,
+ * or milliseconds, or be no number. */
+static double time_of(const struct look *l, struct json_object *line)
+{
+    double now = dt_now(), said = dt_json_num(line, "time", now);
+    return said >= l->t->t_created - DAY && said <= now + DAY ? said : now;
+}
+
 /* 0, or -1 where it is no JSON object. `line` ends with NUL at line[n]. */
 static int read_line(struct look *l, const char *line, size_t n)
 {
@@ -199,7 +209,7 @@ static int read_line(struct look *l, const char *line, size_t n)
         return -1;
     }
     enum source source = strcmp(dt_json_str(o, "dt", ""), "pattern") == 0 ? BY_PATTERN : BY_PROGRAM;
-    double t = dt_json_num(o, "time", dt_now()), step = step_of(l, o, source);
+    double t = time_of(l, o), step = step_of(l, o, source);
     json_object_object_foreach(o, name, v)
     {
         if (!is_number(v))
@@ -321,7 +331,7 @@ static void tell(struct dt_feed *f, const struct dt_trial *t, struct dt_event **
 void dt_feed_read(struct dt_feed *f, const struct dt_spec *spec, const struct dt_trial *t,
                   bool to_end, struct dt_event **events, size_t *n)
 {
-    struct look l = {f, spec, spec->target.metric && isnan(t->t_target)};
+    struct look l = {f, spec, t, spec->target.metric && isnan(t->t_target)};
     read_file(&l, to_end);
     double now = dt_monotonic();
     if (!to_end && !f->urgent && now < f->next)
@@ -335,51 +345,44 @@ void dt_feed_read(struct dt_feed *f, const struct dt_spec *spec, const struct dt
 
 /* ---- words ---- */
 
-static void add_note(struct dt_buf *b, const char *fmt, ...) DT_PRINTF(2, 3);
-static void add_note(struct dt_buf *b, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    char *line = dt_xvasprintf(fmt, ap);
-    va_end(ap);
-    dt_buf_addf(b, "%s%s", b->len ? "\n" : "", line);
-    free(line);
-}
-
-static void note_sources(struct dt_buf *b, const struct value *v)
+static void note_sources(struct dt_strv *notes, const struct value *v)
 {
     double file = v->last[BY_PROGRAM], text = v->last[BY_PATTERN];
     double most = fmax(fabs(file), fabs(text));
     if (isfinite(file - text) && fabs(file - text) > APART * most)
-        add_note(b,
-                 "%s comes from two places that differ: at last %g by metrics.jsonl, %g by its "
-                 "pattern; both count, so take one out",
-                 v->name, file, text);
+        dt_strv_addf(notes,
+                     "%s comes from two places that differ: at last %g by metrics.jsonl, %g by its "
+                     "pattern; both count, so take one out",
+                     v->name, file, text);
 }
 
 char *dt_feed_note(const struct dt_feed *f)
 {
-    struct dt_buf b = DT_BUF_INIT;
+    struct dt_strv notes = DT_STRV_INIT;
     if (f->skipped)
-        add_note(&b, "metrics were reported faster than they could be read, and some were passed "
+        dt_strv_addf(&notes,
+                     "metrics were reported faster than they could be read, and some were passed "
                      "over; report less often");
     if (f->extra)
-        add_note(&b, "only the first %d metrics count; \"%s\" and others were passed over",
-                 DT_METRICS_MAX, f->extra);
+        dt_strv_addf(&notes, "only the first %d metrics count; \"%s\" and others were passed over",
+                     DT_METRICS_MAX, f->extra);
     if (f->unnamed)
-        add_note(&b,
-                 "metrics whose name is not plain text of at most %d bytes were passed over: %s",
-                 NAME_MAX_, f->unnamed);
+        dt_strv_addf(
+            &notes, "metrics whose name is not plain text of at most %d bytes were passed over: %s",
+            NAME_MAX_, f->unnamed);
     if (f->long_line)
-        add_note(&b, "lines of metrics.jsonl longer than %d KiB were passed over",
-                 DT_METRIC_LINE_MAX / 1024);
+        dt_strv_addf(&notes, "lines of metrics.jsonl longer than %d KiB were passed over",
+                     DT_METRIC_LINE_MAX / 1024);
     if (f->bad)
-        add_note(&b, "metrics.jsonl has lines that are no JSON object, such as: %s", f->bad);
+        dt_strv_addf(&notes, "metrics.jsonl has lines that are no JSON object, such as: %s",
+                     f->bad);
     if (f->torn)
-        add_note(&b, "the last line of metrics.jsonl is not complete: %s", f->torn);
+        dt_strv_addf(&notes, "the last line of metrics.jsonl is not complete: %s", f->torn);
     if (f->odd)
-        add_note(&b, "%s", f->odd);
+        dt_strv_addf(&notes, "%s", f->odd);
     for (size_t i = 0; i < f->n; i++)
-        note_sources(&b, &f->values[i]);
-    return b.s;
+        note_sources(&notes, &f->values[i]);
+    char *text = notes.n ? dt_strv_join(&notes, "\n") : NULL;
+    dt_strv_free(&notes);
+    return text;
 }

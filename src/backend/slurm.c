@@ -2,11 +2,11 @@
  * writes (and announces by SIGUSR1 through Slurm); Slurm's own state is asked for everything that
  * leaves no record, one query for all trials, with growing pauses. */
 #include "backend/slurm_private.h"
+#include "util/slurm.h"
 
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
-#include <slurm/slurm.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -517,7 +517,7 @@ static int wait_for(void *arg, const struct dt_study *s, double until, struct dt
     struct dt_events out = {events, n};
     size_t before = *n;
     bool woken = false;
-    double end = dt_monotonic() + (until - dt_now()); /* the clock may be set meanwhile */
+    double end = dt_monotonic() + until - dt_now(); /* however clocks are set meanwhile */
     (void)e;
     for (;;) {
         if (look(b, s, &out))

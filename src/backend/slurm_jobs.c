@@ -1,9 +1,8 @@
 #include "backend/slurm_private.h"
+#include "util/slurm.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,10 +46,10 @@ static void take_reason(struct dt_slurm_job *job, const slurm_job_info_t *info)
         job->reason = dt_xstrdup(info->state_desc);
 }
 
-static double billing_of(const slurm_job_info_t *info)
+double dt_slurm_billing(const struct job_info *job)
 {
-    double b = info->billable_tres;
-    return b >= 0 && b < (double)NO_VAL ? b : (double)info->num_cpus;
+    double b = job->billable_tres;
+    return b >= 0 && b < (double)NO_VAL ? b : (double)job->num_cpus;
 }
 
 static void take(struct dt_slurm_jobs *jobs, const slurm_job_info_t *info)
@@ -67,7 +66,7 @@ static void take(struct dt_slurm_jobs *jobs, const slurm_job_info_t *info)
         .signal = (int)(info->exit_code & 0x7f),
         .start = (double)info->start_time,
         .end = (double)info->end_time,
-        .billing = billing_of(info),
+        .billing = dt_slurm_billing(info),
         .nodes = (double)info->num_nodes,
     };
     take_reason(job, info);
@@ -80,7 +79,7 @@ static void add_component(struct dt_slurm_jobs *jobs, const slurm_job_info_t *in
     struct dt_slurm_job part = {.state = info->job_state & JOB_STATE_BASE};
     if (!leader)
         return;
-    leader->billing += billing_of(info);
+    leader->billing += dt_slurm_billing(info);
     leader->nodes += (double)info->num_nodes;
     leader->over &= part.state >= JOB_COMPLETE;
     leader->completing |= (info->job_state & JOB_COMPLETING) != 0;
@@ -163,12 +162,7 @@ uint32_t *dt_slurm_components(uint32_t leader, size_t *n)
 int dt_slurm_keep_nodes(uint32_t id, const struct dt_strv *names, struct dt_error *e)
 {
     job_desc_msg_t job;
-    slurm_init_job_desc_msg(&job);
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
-    job.step_id.job_id = id;
-#else
-    job.job_id = id;
-#endif
+    dt_slurm_init_update(&job, id);
     job.req_nodes = dt_strv_join(names, ",");
     int rc = slurm_update_job(&job);
     int code = errno;
@@ -181,11 +175,7 @@ int dt_slurm_keep_nodes(uint32_t id, const struct dt_strv *names, struct dt_erro
 static int kill_job(uint32_t job, int signal, uint16_t flags, const char *doing, struct dt_error *e)
 {
     char *id = dt_xasprintf("%u", job);
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(21, 8, 0)
-    int rc = slurm_kill_job2(id, (uint16_t)signal, flags, NULL);
-#else
-    int rc = slurm_kill_job2(id, (uint16_t)signal, flags);
-#endif
+    int rc = dt_slurm_kill_job(id, (uint16_t)signal, flags);
     int code = errno;
     free(id);
     if (rc == SLURM_SUCCESS || code == ESLURM_ALREADY_DONE || code == ESLURM_INVALID_JOB_ID)

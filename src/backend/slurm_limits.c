@@ -3,10 +3,10 @@
  * nobody waiting. */
 #include "backend/slurm_private.h"
 #include "space/cluster_private.h"
+#include "util/slurm.h"
 
 #include <math.h>
 #include <pwd.h>
-#include <slurm/slurm.h>
 #include <slurm/slurmdb.h>
 #include <stdlib.h>
 #include <string.h>

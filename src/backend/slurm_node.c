@@ -1,10 +1,9 @@
 /* What slurmctld says of one node. */
 #include "backend/slurm_private.h"
 #include "topology/topology.h"
+#include "util/slurm.h"
 
 #include <errno.h>
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,18 +25,23 @@ size_t dt_slurm_gpus(const char *gres)
     return n;
 }
 
+/* Unknown is what slurmctld has not heard of since it started; from 23.11 on it starts anew to read
+ * its configuration. */
+bool dt_slurm_usable(const struct node_info *n)
+{
+    uint32_t base = n->node_state & NODE_STATE_BASE;
+    bool off = n->node_state & (NODE_STATE_DRAIN | NODE_STATE_FAIL | NODE_STATE_NO_RESPOND);
+    return !off && (base == NODE_STATE_IDLE || base == NODE_STATE_ALLOCATED ||
+                    base == NODE_STATE_MIXED || base == NODE_STATE_UNKNOWN);
+}
+
 struct dt_node_class dt_slurm_size(const struct node_info *n)
 {
     const char *features = n->features_act ? n->features_act : n->features;
     size_t cores = (size_t)n->sockets * n->cores, threads = cores ? n->cpus / cores : 1;
-    size_t cpus = n->cpus;
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(22, 5, 0)
-    if (n->cpus_efctv && n->cpus_efctv < cpus)
-        cpus = n->cpus_efctv;
-#endif
     uint64_t kept = n->mem_spec_limit < n->real_memory ? n->mem_spec_limit : 0;
     return (struct dt_node_class){
-        .cpus = cpus,
+        .cpus = dt_slurm_node_cpus(n),
         .mem_mib = n->real_memory - kept,
         .tmp_mib = n->tmp_disk,
         .gpus = dt_slurm_gpus(n->gres),

@@ -46,13 +46,18 @@ int dt_slurm_keep_nodes(uint32_t id, const struct dt_strv *names, struct dt_erro
 /* The job ids of a heterogeneous job's components, its leader's first; caller frees. NULL where
  * slurmctld does not answer or knows no such job. */
 uint32_t *dt_slurm_components(uint32_t leader, size_t *n);
+/* What Slurm bills for a job, or what it does where the site says nothing of it: the CPUs. */
+struct job_info;
+double dt_slurm_billing(const struct job_info *job);
 /* Like scancel. A job that is already gone is no error. */
 int dt_slurm_cancel(uint32_t job, struct dt_error *e);
 /* GPUs in a node's gres text: "gpu:k80:4(S:0-1),nvme:1". */
 size_t dt_slurm_gpus(const char *gres);
+struct node_info;
+/* Whether jobs can start on the node, now or when others have ended. */
+bool dt_slurm_usable(const struct node_info *n);
 /* What jobs get of a node: without the cores and the memory that are set aside for the system. Its
  * texts are the node's. */
-struct node_info;
 struct dt_node_class dt_slurm_size(const struct node_info *n);
 /* Adds the limits of this user, as far as AccountingStorageEnforce lets any hold; none where
  * slurmctld does not say. */
@@ -189,6 +194,7 @@ struct dt_events {
     struct dt_event **v;
     size_t *n;
 };
+/* `when` may be NaN, of a record that does not say it: then it is now. */
 struct dt_event *dt_events_add(const struct dt_events *out, enum dt_event_kind kind,
                                const struct dt_trial *t, double when);
 /* Caller frees. */

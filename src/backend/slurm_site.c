@@ -1,29 +1,14 @@
-#include "backend/backend.h"
+#include "backend/slurm_private.h"
+#include "util/slurm.h"
 
 #include <errno.h>
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
-#define slurm_free_ctl_conf slurm_free_conf
-#endif
-
 static char *copy(const char *s)
 {
     return dt_xstrdup(s ? s : "");
-}
-
-/* Unknown is what slurmctld has not heard of since it started; from 23.11 on it starts anew to read
- * its configuration. */
-static bool is_up(const node_info_t *n)
-{
-    uint32_t base = n->node_state & NODE_STATE_BASE;
-    bool off = n->node_state & (NODE_STATE_DRAIN | NODE_STATE_FAIL | NODE_STATE_NO_RESPOND);
-    return !off && (base == NODE_STATE_IDLE || base == NODE_STATE_ALLOCATED ||
-                    base == NODE_STATE_MIXED || base == NODE_STATE_UNKNOWN);
 }
 
 static bool is_here(const node_info_t *n, const char *host)
@@ -43,7 +28,7 @@ static void take_nodes(struct dt_site *s, const node_info_msg_t *nodes)
         if (!n->name)
             continue;
         s->nodes++;
-        s->up += is_up(n);
+        s->up += dt_slurm_usable(n);
         s->elsewhere += !is_here(n, host.nodename);
     }
 }

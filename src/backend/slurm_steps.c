@@ -1,27 +1,12 @@
 #include "backend/slurm_private.h"
+#include "util/slurm.h"
 
 #include <errno.h>
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #define SCANCEL_TIMEOUT 20.0
-
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
-static int get_steps(uint32_t job, job_step_info_response_msg_t **out)
-{
-    slurm_step_id_t step = SLURM_STEP_ID_INITIALIZER;
-    step.job_id = job;
-    return slurm_get_job_steps(&step, out, SHOW_ALL);
-}
-#else
-static int get_steps(uint32_t job, job_step_info_response_msg_t **out)
-{
-    return slurm_get_job_steps(0, job, NO_VAL, out, SHOW_ALL);
-}
-#endif
 
 static void add_id(struct dt_strv *ids, uint32_t job, uint32_t step)
 {
@@ -37,7 +22,7 @@ int dt_slurm_steps_load(uint32_t job, const char *mark, struct dt_slurm_steps *s
                         struct dt_error *e)
 {
     job_step_info_response_msg_t *msg = NULL;
-    if (get_steps(job, &msg) != SLURM_SUCCESS)
+    if (dt_slurm_get_steps(job, &msg) != SLURM_SUCCESS)
         return dt_fail(e, "slurmctld does not answer: %s", slurm_strerror(errno));
     for (uint32_t i = 0; i < msg->job_step_count; i++) {
         const job_step_info_t *step = &msg->job_steps[i];

@@ -1,23 +1,15 @@
 /* The whole cluster as slurmctld describes it: one request each for configuration, partitions and
  * nodes, and only where they are wanted for switches, licences and limits. */
 #include "backend/slurm_private.h"
+#include "util/slurm.h"
 
 #include <errno.h>
 #include <grp.h>
 #include <math.h>
 #include <pwd.h>
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
-#define slurm_free_ctl_conf slurm_free_conf
-#define CR_MEMORY SELECT_MEMORY
-#define CR_CORE SELECT_CORE
-#define CR_SOCKET SELECT_SOCKET
-#endif
 
 static char *own(const char *text)
 {
@@ -25,16 +17,6 @@ static char *own(const char *text)
 }
 
 /* ---- nodes ---- */
-
-/* Unknown is what slurmctld has not heard of since it started; from 23.11 on it starts anew to read
- * its configuration. */
-static bool usable(const node_info_t *node)
-{
-    uint32_t base = node->node_state & NODE_STATE_BASE;
-    bool off = node->node_state & (NODE_STATE_DRAIN | NODE_STATE_FAIL | NODE_STATE_NO_RESPOND);
-    return !off && (base == NODE_STATE_IDLE || base == NODE_STATE_ALLOCATED ||
-                    base == NODE_STATE_MIXED || base == NODE_STATE_UNKNOWN);
-}
 
 static const char *state_word(const node_info_t *node)
 {
@@ -104,7 +86,8 @@ static void count_node(struct counting *c, const node_info_t *n, const char *par
     if (i == k->ngroups) {
         k->groups = dt_xrealloc(k->groups, ++k->ngroups, sizeof(*k->groups));
         *names = dt_xrealloc(*names, k->ngroups, sizeof(**names));
-        k->groups[i] = (struct dt_node_group){.state = dt_xstrdup(state), .usable = usable(n)};
+        k->groups[i] =
+            (struct dt_node_group){.state = dt_xstrdup(state), .usable = dt_slurm_usable(n)};
         (*names)[i] = (struct dt_strv)DT_STRV_INIT;
     }
     dt_strv_add(&(*names)[i], n->name);
@@ -269,7 +252,7 @@ static void set_scheduling(struct dt_system *s, const slurm_conf_t *conf)
 /* From 25.05 on the library gives no table of them. */
 static void load_switches(struct dt_system *s)
 {
-#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(25, 5, 0)
+#if !DT_SLURM_AT_LEAST(25, 5)
     topo_info_response_msg_t *topo = NULL;
     if (slurm_load_topo(&topo) != SLURM_SUCCESS)
         return;

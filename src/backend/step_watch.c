@@ -1,17 +1,13 @@
 /* Asks Slurm what the steps of a run use: one list of the job's steps by slurmctld, and one answer
  * a step by the nodes that it is on. */
 #include "backend/slurm_private.h"
+#include "util/slurm.h"
 
 #include <errno.h>
 #include <math.h>
-#include <slurm/slurm.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
-#define slurm_free_ctl_conf slurm_free_conf
-#endif
 
 #define SSTAT_TIMEOUT 10.0
 #define PERIOD_MIN 30.0  /* seconds between two questions */

@@ -38,6 +38,7 @@ struct run {
     bool asked;   /* to end, by us */
     double ended; /* monotonic: when the wrapper did; 0: it runs */
     int status;   /* of the wrapper, as waitpid() gives it */
+    bool gone;    /* no process of the group is left: its number may be another's by now */
     bool clear;   /* nothing of it is left */
     double force; /* monotonic: when what is left of it is ended by force; INFINITY */
 };
@@ -252,13 +253,16 @@ static int cancel(void *arg, const struct dt_trial *t, struct dt_error *e)
 static bool group_is_gone(struct run *r)
 {
     int status;
+    if (r->gone)
+        return true;
     for (pid_t pid; (pid = waitpid(-r->group, &status, WNOHANG)) > 0;) {
         if (pid != r->group)
             continue;
         r->status = status;
         r->ended = dt_monotonic();
     }
-    return kill(-r->group, 0) < 0 && errno == ESRCH;
+    r->gone = kill(-r->group, 0) < 0 && errno == ESRCH;
+    return r->gone;
 }
 
 /* How many steps the run has, by their names; each gets the signal, if it is one. -1: not known, or
@@ -294,7 +298,8 @@ static bool is_over(const struct steps *b, struct run *r)
             kill(-r->group, SIGTERM);
     }
     if (by_force) {
-        kill(-r->group, SIGKILL);
+        if (!gone)
+            kill(-r->group, SIGKILL);
         r->force = dt_monotonic() + AGAIN;
     }
     if (by_force || (r->ended && gone))
@@ -456,7 +461,7 @@ static int wait_for(void *arg, const struct dt_study *s, double until, struct dt
     struct steps *b = arg;
     struct dt_events out = {events, n};
     bool woken = false;
-    double end = dt_monotonic() + (until - dt_now()); /* the clock may be set meanwhile */
+    double end = dt_monotonic() + until - dt_now(); /* however clocks are set meanwhile */
     (void)e;
     for (;;) {
         for (size_t i = 0; i < s->n; i++)

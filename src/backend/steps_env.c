@@ -13,19 +13,6 @@ static const char *const kept[] = {
     "SLURM_UMASK",        "SLURM_JOB_RESERVATION",
 };
 
-/* The GPUs of the tuner's node, which may not be the trial's: its steps get their own. */
-static const char *const devices[] = {
-    "CUDA_VISIBLE_DEVICES=", "GPU_DEVICE_ORDINAL=", "ROCR_VISIBLE_DEVICES=", "HIP_VISIBLE_DEVICES=",
-    "ZE_AFFINITY_MASK="};
-
-static bool is_device(const char *entry)
-{
-    for (size_t i = 0; i < sizeof(devices) / sizeof(*devices); i++)
-        if (dt_starts_with(entry, devices[i]))
-            return true;
-    return false;
-}
-
 static void set(struct dt_strv *env, const char *name, size_t n)
 {
     char text[32];
@@ -89,12 +76,10 @@ static void set_nodes(const struct dt_books *books, const struct dt_placement *w
 void dt_steps_environ(const struct dt_books *books, const struct dt_placement *where,
                       const char *name, size_t worker_cpus, struct dt_strv *out)
 {
-    struct dt_strv clean = DT_STRV_INIT;
-    dt_scrubbed_environ(&clean);
-    for (size_t i = 0; i < clean.n; i++)
-        if (!is_device(clean.v[i]))
-            dt_strv_add(out, clean.v[i]);
-    dt_strv_free(&clean);
+    dt_scrubbed_environ(out);
+    /* the GPUs of the tuner's node, which may not be the trial's: its steps get their own */
+    for (size_t i = 0; i < DT_GPU_VARIABLES; i++)
+        dt_launch_unsetenv(out, dt_gpu_variables[i]);
     for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++) {
         const char *value = getenv(kept[i]);
         if (value)

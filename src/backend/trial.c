@@ -24,7 +24,7 @@ struct dt_event *dt_events_add(const struct dt_events *out, enum dt_event_kind k
     ev->trial = t->id;
     ev->run = t->run;
     ev->job = t->job;
-    ev->t = when;
+    ev->t = isfinite(when) ? when : dt_now();
     return ev;
 }
 

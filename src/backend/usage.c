@@ -27,7 +27,7 @@ struct dt_usage_feed {
     size_t n, turn; /* turn: where the last look stopped short */
     double next;    /* monotonic: the next look */
     struct dt_step_watch *steps; /* NULL: Slurm is not asked */
-    double ask_from;             /* before that time it is not, or never where there are samples */
+    double ask_from; /* monotonic: before that it is not, or never where there are samples */
     bool spare;
 };
 
@@ -37,7 +37,7 @@ struct dt_usage_feed *dt_usage_feed_new(const char *dir, double period, const st
     struct dt_usage_feed *f = dt_xcalloc(1, sizeof(*f));
     f->steps = steps;
     f->spare = spare;
-    f->ask_from = spare ? dt_now() + fmax(SILENT, 3 * period) : 0;
+    f->ask_from = spare ? dt_monotonic() + fmax(SILENT, 3 * period) : 0;
     f->dir = dt_xstrdup(dir);
     f->period = period;
     f->gather = dt_gather_new(period, isnan(t->t_started) ? dt_now() : t->t_started);
@@ -153,7 +153,7 @@ void dt_usage_feed_read(struct dt_usage_feed *f, const struct dt_trial *t, bool 
     find_files(f);
     if (!read_files(f, to_end))
         return; /* a node that was not read yet may know of a period that seems to be over */
-    bool ask = f->steps && !to_end && dt_now() >= f->ask_from && !(f->spare && f->n);
+    bool ask = f->steps && !to_end && now >= f->ask_from && !(f->spare && f->n);
     if (ask)
         dt_step_watch_look(f->steps, f->period, f->gather);
     struct dt_told *told;

@@ -1,13 +1,12 @@
 #include "backend/backend.h"
 #include "expand/carrier.h"
 #include "launch/launch.h"
+#include "util/slurm.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,20 +39,6 @@ struct batch {
 
 /* ---- the tuning job ---- */
 
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
-static int load_job(job_info_msg_t **out, uint32_t id)
-{
-    slurm_step_id_t step = SLURM_STEP_ID_INITIALIZER;
-    step.job_id = id;
-    return slurm_load_job(out, step, 0);
-}
-#else
-static int load_job(job_info_msg_t **out, uint32_t id)
-{
-    return slurm_load_job(out, id, 0);
-}
-#endif
-
 static int read_job(int argc, char **argv, uint32_t *id)
 {
     int64_t n;
@@ -71,7 +56,7 @@ int dt_tuner_gone_main(int argc, char **argv)
     bool gone;
     if (read_job(argc, argv, &id) < 0)
         return 2;
-    if (load_job(&info, id) != 0)
+    if (dt_slurm_load_job(&info, id) != 0)
         return errno == ESLURM_INVALID_JOB_ID ? 0 : 1;
     gone = info->record_count > 0;
     for (uint32_t i = 0; i < info->record_count; i++)

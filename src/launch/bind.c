@@ -12,11 +12,6 @@
 #define BITS (8 * sizeof(unsigned long))
 #define PREFERRED_MANY 5 /* MPOL_..., which Linux has from 5.15 on, its headers maybe not */
 
-static const char *const devices[] = {"CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
-                                      "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
-                                      "ZE_AFFINITY_MASK"};
-#define N_DEVICES (sizeof(devices) / sizeof(*devices))
-
 bool dt_bind_is_given(const struct dt_strv *options, char *const *env)
 {
     static const char *const long_options[] = {"--cpu-bind", "--cpu_bind", "--mem-bind",
@@ -278,8 +273,8 @@ static void apply_mem(hwloc_const_bitmap_t nodes)
 /* Keeps the words at these positions in every variable that lists GPUs. */
 static void apply_gpus(const struct dt_binding *b, struct dt_strv *env)
 {
-    for (size_t d = 0; d < N_DEVICES; d++) {
-        const char *value = dt_launch_getenv(env->v, devices[d]);
+    for (size_t d = 0; d < DT_GPU_VARIABLES; d++) {
+        const char *value = dt_launch_getenv(env->v, dt_gpu_variables[d]);
         struct dt_strv words = DT_STRV_INIT, kept = DT_STRV_INIT;
         bool whole = value != NULL;
         dt_strv_split(&words, value ? value : "", ",");
@@ -290,7 +285,7 @@ static void apply_gpus(const struct dt_binding *b, struct dt_strv *env)
         }
         if (whole) {
             char *text = dt_strv_join(&kept, ",");
-            dt_launch_setenv(env, devices[d], text);
+            dt_launch_setenv(env, dt_gpu_variables[d], text);
             free(text);
         }
         dt_strv_free(&words);
@@ -397,8 +392,8 @@ int dt_bind_task(struct json_object *launch, const char *role, int local, struct
         bool given = !together && strcmp(dt_json_str(r, "sees", "given"), "given") == 0;
         s.gpus = together ? dt_json_str(gpus, node ? node : "", NULL)
                           : dt_launch_getenv(env->v, "SLURM_STEP_GPUS");
-        for (size_t d = 0; d < N_DEVICES && !s.visible && !given; d++)
-            s.visible = dt_launch_getenv(env->v, devices[d]);
+        for (size_t d = 0; d < DT_GPU_VARIABLES && !s.visible && !given; d++)
+            s.visible = dt_launch_getenv(env->v, dt_gpu_variables[d]);
         s.gpus = given ? NULL : s.gpus;
         if (together)
             tell_cpus(&s.roles[s.role], env);

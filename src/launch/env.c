@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const dt_gpu_variables[DT_GPU_VARIABLES] = {
+    "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+    "ZE_AFFINITY_MASK"};
+
 static void setf(struct dt_strv *env, const char *name, const char *fmt, ...) DT_PRINTF(3, 4);
 
 static void setf(struct dt_strv *env, const char *name, const char *fmt, ...)
@@ -14,20 +18,6 @@ static void setf(struct dt_strv *env, const char *name, const char *fmt, ...)
     va_end(ap);
     dt_launch_setenv(env, name, value);
     free(value);
-}
-
-static void unset(struct dt_strv *env, const char *name)
-{
-    size_t n = strlen(name), kept = 0;
-    for (size_t i = 0; i < env->n; i++) {
-        if (strncmp(env->v[i], name, n) == 0 && env->v[i][n] == '=')
-            free(env->v[i]);
-        else
-            env->v[kept++] = env->v[i];
-    }
-    env->n = kept;
-    if (env->v)
-        env->v[kept] = NULL;
 }
 
 /* A parameter as a program's command line would have it: a string without quotes, true or false, a
@@ -246,11 +236,6 @@ static void set_address(struct dt_strv *env, const char *host, const char *addr,
     free(address);
 }
 
-static size_t count(struct json_object *hosts)
-{
-    return dt_json_count(hosts);
-}
-
 /* env://, and for workers the defaults of torchrun's options: each runs one torchrun. */
 static void set_torch(const struct view *v, const struct dt_task_place *t, struct dt_strv *env)
 {
@@ -259,7 +244,7 @@ static void set_torch(const struct view *v, const struct dt_task_place *t, struc
         "PET_NNODES", "PET_NODE_RANK", "PET_RDZV_BACKEND", "PET_RDZV_ENDPOINT"};
     set_address(env, v->first, "MASTER_ADDR", "MASTER_PORT");
     for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
-        unset(env, own[i]);
+        dt_launch_unsetenv(env, own[i]);
     if (v->coordinator)
         return;
     setf(env, "RANK", "%d", v->rank + t->role_rank);
@@ -268,7 +253,7 @@ static void set_torch(const struct view *v, const struct dt_task_place *t, struc
     setf(env, "LOCAL_WORLD_SIZE", "%d", t->local_size);
     if (strcmp(t->role, "worker") != 0)
         return;
-    setf(env, "PET_NNODES", "%zu", count(v->hosts[1]));
+    setf(env, "PET_NNODES", "%zu", dt_json_count(v->hosts[1]));
     setf(env, "PET_NODE_RANK", "%d", t->role_rank);
     dt_launch_setenv(env, "PET_RDZV_BACKEND", "c10d");
     dt_launch_setenv(env, "PET_RDZV_ENDPOINT", first_host(v->hosts[1]));
@@ -280,9 +265,9 @@ static void set_dmlc(const struct view *v, const struct dt_task_place *t, struct
     const char *role = strcmp(t->role, "ps") == 0 ? "server" : t->role;
     set_address(env, v->root, "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT");
     dt_launch_setenv(env, "DMLC_ROLE", role);
-    setf(env, "DMLC_NUM_SERVER", "%zu", count(v->hosts[0]));
-    setf(env, "DMLC_NUM_WORKER", "%zu", count(v->hosts[1]));
-    unset(env, "DMLC_WORKER_ID");
+    setf(env, "DMLC_NUM_SERVER", "%zu", dt_json_count(v->hosts[0]));
+    setf(env, "DMLC_NUM_WORKER", "%zu", dt_json_count(v->hosts[1]));
+    dt_launch_unsetenv(env, "DMLC_WORKER_ID");
     if (strcmp(role, "worker") == 0)
         setf(env, "DMLC_WORKER_ID", "%d", t->role_rank);
 }
@@ -290,14 +275,11 @@ static void set_dmlc(const struct view *v, const struct dt_task_place *t, struct
 int dt_task_env(struct json_object *launch, const struct dt_task_place *t, int restarts,
                 struct dt_strv *env, struct dt_error *e)
 {
-    static const char *const gpu[] = {"CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
-                                      "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
-                                      "ZE_AFFINITY_MASK"};
     static const char *const lists[] = {"DT_PS_HOSTS", "DT_WORKER_HOSTS"};
     struct view v = look(launch, t->role);
     if (!v.mine || !v.first || !strrchr(v.first, ':'))
         return dt_fail(e, "role %s is not part of this launch", t->role);
-    if (t->role_rank < 0 || t->role_rank >= (int)count(dt_json_get(v.mine, "hosts")))
+    if (t->role_rank < 0 || t->role_rank >= (int)dt_json_count(dt_json_get(v.mine, "hosts")))
         return dt_fail(e, "role %s has no task %d in this launch", t->role, t->role_rank);
     dt_trial_env(launch, dt_json_str(launch, "dir", "."), restarts, env);
     dt_launch_setenv(env, "DT_ROLE", t->role);
@@ -309,14 +291,14 @@ int dt_task_env(struct json_object *launch, const struct dt_task_place *t, int r
         free(hosts);
     }
     if (strcmp(t->role, "scheduler") == 0)
-        unset(env, "TF_CONFIG");
+        dt_launch_unsetenv(env, "TF_CONFIG");
     else
         set_tf_config(launch, t->role, t->role_rank, env);
     set_torch(&v, t, env);
     if (strcmp(t->role, "chief") != 0)
         set_dmlc(&v, t, env);
     if (dt_json_int(v.mine, "gpus", 0) == 0)
-        for (size_t i = 0; i < sizeof(gpu) / sizeof(*gpu); i++)
-            unset(env, gpu[i]);
+        for (size_t i = 0; i < DT_GPU_VARIABLES; i++)
+            dt_launch_unsetenv(env, dt_gpu_variables[i]);
     return 0;
 }

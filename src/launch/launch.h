@@ -86,6 +86,7 @@ void dt_launch_add_coordinator(struct dt_launch_plan *p);
 const char *dt_launch_getenv(char *const *env, const char *name);
 /* Replaces or adds NAME=VALUE in an environ-style list. */
 void dt_launch_setenv(struct dt_strv *env, const char *name, const char *value);
+void dt_launch_unsetenv(struct dt_strv *env, const char *name);
 /* The folder of a trial: "dir" of the plan or $SLURM_SUBMIT_DIR/dt-job-$SLURM_JOB_ID. Caller frees.
  */
 char *dt_launch_dir(struct json_object *plan, char *const *env);
@@ -108,6 +109,9 @@ int dt_ports_probe_main(int argc, char **argv);
 
 /* ---- env.c: pure ---- */
 
+/* By which programs are told what GPUs they see, a library each. */
+#define DT_GPU_VARIABLES 5
+extern const char *const dt_gpu_variables[DT_GPU_VARIABLES];
 /* What all tasks and the batch script share: DT_PARAM*, DT_TRIAL*, DT_CHECKPOINT_DIR, DT_RESTARTS,
  * DT_METRICS_FILE. Sets them in `env`. */
 void dt_trial_env(struct json_object *plan, const char *dir, int slurm_restarts,

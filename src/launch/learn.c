@@ -3,10 +3,10 @@
  * libslurm ends the process where it cannot read its configuration. */
 #include "backend/backend.h"
 #include "launch/launch.h"
+#include "util/slurm.h"
 
 #include <fcntl.h>
 #include <signal.h>
-#include <slurm/slurm.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>

@@ -198,13 +198,11 @@ static bool read_source(struct patterns *p, struct source *src, double deadline,
     char chunk[64 * 1024];
     struct stat st;
     ssize_t n = 0;
-    int fd = open(src->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = dt_open_regular(src->path);
     if (fd < 0)
         return true;
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-        close(fd);
-        return true;
-    }
+    if (fstat(fd, &st) < 0)
+        st.st_size = src->offset;
     if (st.st_size < src->offset) { /* somebody has emptied it */
         src->offset = 0;
         src->part.len = 0;
@@ -454,13 +452,7 @@ static void send_notes(const struct patterns *p, int fd)
 {
     struct json_object *notes = notes_of(p);
     char *text = dt_json_text(notes);
-    size_t n = strlen(text);
-    for (size_t at = 0; at < n;) {
-        ssize_t w = write(fd, text + at, n - at);
-        if (w < 0 && errno != EINTR)
-            break;
-        at += w > 0 ? (size_t)w : 0;
-    }
+    dt_write_all(fd, text, strlen(text)); /* who does not read them does not need them */
     free(text);
     json_object_put(notes);
 }

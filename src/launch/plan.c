@@ -28,6 +28,20 @@ void dt_launch_setenv(struct dt_strv *env, const char *name, const char *value)
     dt_strv_take(env, entry);
 }
 
+void dt_launch_unsetenv(struct dt_strv *env, const char *name)
+{
+    size_t n = strlen(name), kept = 0;
+    for (size_t i = 0; i < env->n; i++) {
+        if (strncmp(env->v[i], name, n) == 0 && env->v[i][n] == '=')
+            free(env->v[i]);
+        else
+            env->v[kept++] = env->v[i];
+    }
+    env->n = kept;
+    if (env->v)
+        env->v[kept] = NULL;
+}
+
 /* NAME, or NAME_HET_GROUP_<group> in a heterogeneous job. */
 static const char *group_env(char *const *env, const char *name, bool het, int group)
 {

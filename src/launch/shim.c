@@ -21,9 +21,9 @@ enum meaning {
 };
 
 struct srun_option {
-    const char *name; /* NULL: short only */
-    char letter;      /* 0: long only */
-    char arg;         /* 0 none, 'r' required, 'o' optional */
+    const char *name;
+    char letter; /* 0: long only */
+    char arg;    /* 0 none, 'r' required, 'o' optional */
     enum meaning meaning;
 };
 

@@ -1,4 +1,5 @@
 #include "launch/launch.h"
+#include "util/slurm.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -6,8 +7,6 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +16,6 @@
 #include <unistd.h>
 
 extern char **environ;
-
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
-#define slurm_free_ctl_conf slurm_free_conf
-#endif
 
 #define INLINE_MAX                                                                                 \
     (64 * 1024) /* a longer description goes through a file: one argument holds 128 KiB */

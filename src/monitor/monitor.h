@@ -63,8 +63,6 @@ void dt_role_usages_add(struct dt_role_usages *all, const char *role, int run,
 /* A new run begins: what is recent is forgotten. */
 void dt_role_usages_new_run(struct dt_role_usages *all);
 const struct dt_role_usage *dt_role_usages_find(const struct dt_role_usages *all, const char *role);
-/* What a run used as a whole; NULL where nothing is known. */
-const struct dt_usage *dt_role_usage_of_run(const struct dt_role_usage *r, int run);
 void dt_role_usages_free(struct dt_role_usages *all);
 
 /* ---- what processes and a node use (proc.c) ----

@@ -124,14 +124,6 @@ void dt_role_usages_new_run(struct dt_role_usages *all)
         all->v[i].n = 0;
 }
 
-const struct dt_usage *dt_role_usage_of_run(const struct dt_role_usage *r, int run)
-{
-    for (size_t i = 0; i < r->nruns; i++)
-        if (r->runs[i].run == run)
-            return &r->runs[i].u;
-    return NULL;
-}
-
 void dt_role_usages_free(struct dt_role_usages *all)
 {
     for (size_t i = 0; i < all->n; i++) {

@@ -11,7 +11,7 @@ void dt_put_text(struct json_object *o, const char *key, const char *value)
         json_object_object_add(o, key, json_object_new_string(value));
 }
 
-void dt_put_size(struct json_object *o, const char *key, uint64_t value)
+static void put_size(struct json_object *o, const char *key, uint64_t value)
 {
     if (value)
         json_object_object_add(o, key, json_object_new_int64((int64_t)value));
@@ -64,11 +64,11 @@ void dt_put_class(struct json_object *o, const struct dt_node_class *k)
     json_object_object_add(o, "mem", json_object_new_int64((int64_t)k->mem_mib));
     json_object_object_add(o, "tmp", json_object_new_int64((int64_t)k->tmp_mib));
     json_object_object_add(o, "gpus", json_object_new_int64((int64_t)k->gpus));
-    dt_put_size(o, "threads", k->threads);
-    dt_put_size(o, "sockets", k->sockets);
-    dt_put_size(o, "cores", k->cores);
-    dt_put_size(o, "weight", k->weight);
-    dt_put_size(o, "order", k->order);
+    put_size(o, "threads", k->threads);
+    put_size(o, "sockets", k->sockets);
+    put_size(o, "cores", k->cores);
+    put_size(o, "weight", k->weight);
+    put_size(o, "order", k->order);
     dt_put_text(o, "features", k->features);
     dt_put_text(o, "gres", k->gres);
 }
@@ -95,18 +95,18 @@ void dt_put_partition_limits(struct json_object *o, const struct dt_partition_li
     json_object_object_add(o, "max_nodes", json_object_new_int64((int64_t)l->max_nodes));
     json_object_object_add(o, "max_time",
                            isfinite(l->max_time) ? dt_json_number(l->max_time) : NULL);
-    dt_put_size(o, "min_nodes", l->min_nodes);
-    dt_put_size(o, "max_cpus_per_node", l->max_cpus_per_node);
-    dt_put_size(o, "def_mem_per_cpu", l->def_mem_per_cpu);
-    dt_put_size(o, "def_mem_per_node", l->def_mem_per_node);
-    dt_put_size(o, "def_mem_per_gpu", l->def_mem_per_gpu);
-    dt_put_size(o, "def_cpus_per_gpu", l->def_cpus_per_gpu);
-    dt_put_size(o, "max_mem_per_cpu", l->max_mem_per_cpu);
-    dt_put_size(o, "max_mem_per_node", l->max_mem_per_node);
-    dt_put_size(o, "total_nodes", l->total_nodes);
-    dt_put_size(o, "total_cpus", l->total_cpus);
-    dt_put_size(o, "first_cpus", l->first_cpus);
-    dt_put_size(o, "first_mem", l->first_mem);
+    put_size(o, "min_nodes", l->min_nodes);
+    put_size(o, "max_cpus_per_node", l->max_cpus_per_node);
+    put_size(o, "def_mem_per_cpu", l->def_mem_per_cpu);
+    put_size(o, "def_mem_per_node", l->def_mem_per_node);
+    put_size(o, "def_mem_per_gpu", l->def_mem_per_gpu);
+    put_size(o, "def_cpus_per_gpu", l->def_cpus_per_gpu);
+    put_size(o, "max_mem_per_cpu", l->max_mem_per_cpu);
+    put_size(o, "max_mem_per_node", l->max_mem_per_node);
+    put_size(o, "total_nodes", l->total_nodes);
+    put_size(o, "total_cpus", l->total_cpus);
+    put_size(o, "first_cpus", l->first_cpus);
+    put_size(o, "first_mem", l->first_mem);
     dt_put_flag(o, "exclusive", l->exclusive);
     dt_put_flag(o, "reserved", l->reserved);
     dt_put_flag(o, "root_only", l->root_only);
@@ -283,7 +283,7 @@ struct json_object *dt_cluster_to_json(const struct dt_cluster *c)
     dt_put_limits(o, c->binding, c->nbinding);
     dt_put_text(o, "job_account", c->account);
     dt_put_text(o, "job_qos", c->qos);
-    dt_put_size(o, "tuner_jobs", c->tuner_jobs);
+    put_size(o, "tuner_jobs", c->tuner_jobs);
     dt_put_flag(o, "closed", c->closed);
     dt_put_text(o, "features", c->features);
     struct json_object *partitions = c->npartitions ? json_object_new_array() : NULL;

@@ -9,7 +9,6 @@
 /* Adders leave out what is not known or not limited; readers read members of the object that `f` is
  * at. */
 void dt_put_text(struct json_object *o, const char *key, const char *value);
-void dt_put_size(struct json_object *o, const char *key, uint64_t value); /* 0 is left out */
 void dt_put_flag(struct json_object *o, const char *key, bool value);
 
 void dt_put_amounts(struct json_object *o, const char *key, const struct dt_amounts *a);

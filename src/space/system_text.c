@@ -94,64 +94,55 @@ static void add_kind(struct dt_buf *b, const struct dt_node_kind *k)
 
 /* ---- partitions ---- */
 
-static void add_word(struct dt_buf *b, const char *fmt, ...) DT_PRINTF(2, 3);
-static void add_word(struct dt_buf *b, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    char *text = dt_xvasprintf(fmt, ap);
-    va_end(ap);
-    dt_buf_addf(b, "%s%s", b->len ? "; " : "", text);
-    free(text);
-}
-
-static void add_list(struct dt_buf *b, const char *what, const char *names)
+static void add_list(struct dt_strv *words, const char *what, const char *names)
 {
     if (names)
-        add_word(b, "%s %s", what, names);
+        dt_strv_addf(words, "%s %s", what, names);
 }
 
-static void add_memory(struct dt_buf *b, const char *what, uint64_t mib, const char *of)
+static void add_memory(struct dt_strv *words, const char *what, uint64_t mib, const char *of)
 {
     char *size = size_text(mib);
     if (mib)
-        add_word(b, "%s %s a %s", what, size, of);
+        dt_strv_addf(words, "%s %s a %s", what, size, of);
     free(size);
 }
 
 static char *partition_text(const struct dt_partition_limits *l)
 {
-    struct dt_buf b = DT_BUF_INIT;
+    struct dt_strv words = DT_STRV_INIT;
     char *time = dt_format_duration(isfinite(l->max_time) ? l->max_time : 0);
     if (l->max_nodes)
-        add_word(&b, "at most %zu node%s a job", l->max_nodes, plural(l->max_nodes));
+        dt_strv_addf(&words, "at most %zu node%s a job", l->max_nodes, plural(l->max_nodes));
     if (l->min_nodes)
-        add_word(&b, "at least %zu nodes", l->min_nodes);
+        dt_strv_addf(&words, "at least %zu nodes", l->min_nodes);
     if (isfinite(l->max_time))
-        add_word(&b, "at most %s", time);
+        dt_strv_addf(&words, "at most %s", time);
     if (l->max_cpus_per_node)
-        add_word(&b, "at most %zu CPUs a node", l->max_cpus_per_node);
-    add_memory(&b, "at most", l->max_mem_per_cpu, "CPU");
-    add_memory(&b, "at most", l->max_mem_per_node, "node");
-    add_memory(&b, "unless asked for", l->def_mem_per_cpu, "CPU");
-    add_memory(&b, "unless asked for", l->def_mem_per_node, "node");
-    add_memory(&b, "unless asked for", l->def_mem_per_gpu, "GPU");
+        dt_strv_addf(&words, "at most %zu CPUs a node", l->max_cpus_per_node);
+    add_memory(&words, "at most", l->max_mem_per_cpu, "CPU");
+    add_memory(&words, "at most", l->max_mem_per_node, "node");
+    add_memory(&words, "unless asked for", l->def_mem_per_cpu, "CPU");
+    add_memory(&words, "unless asked for", l->def_mem_per_node, "node");
+    add_memory(&words, "unless asked for", l->def_mem_per_gpu, "GPU");
     if (l->def_cpus_per_gpu)
-        add_word(&b, "unless asked for %zu CPUs a GPU", l->def_cpus_per_gpu);
+        dt_strv_addf(&words, "unless asked for %zu CPUs a GPU", l->def_cpus_per_gpu);
     if (l->exclusive)
-        add_word(&b, "whole nodes only");
+        dt_strv_addf(&words, "whole nodes only");
     if (l->reserved)
-        add_word(&b, "only with a reservation");
+        dt_strv_addf(&words, "only with a reservation");
     if (l->root_only)
-        add_word(&b, "only for root");
-    add_list(&b, "accounts", l->allow_accounts);
-    add_list(&b, "not accounts", l->deny_accounts);
-    add_list(&b, "QOS", l->allow_qos);
-    add_list(&b, "not QOS", l->deny_qos);
-    add_list(&b, l->foreign ? "groups that you are not in" : "groups", l->allow_groups);
-    add_list(&b, "limits of QOS", l->qos);
+        dt_strv_addf(&words, "only for root");
+    add_list(&words, "accounts", l->allow_accounts);
+    add_list(&words, "not accounts", l->deny_accounts);
+    add_list(&words, "QOS", l->allow_qos);
+    add_list(&words, "not QOS", l->deny_qos);
+    add_list(&words, l->foreign ? "groups that you are not in" : "groups", l->allow_groups);
+    add_list(&words, "limits of QOS", l->qos);
+    char *text = dt_strv_join(&words, "; ");
+    dt_strv_free(&words);
     free(time);
-    return dt_buf_take(&b);
+    return text;
 }
 
 static void add_partition(struct dt_buf *b, const struct dt_system *s, const struct dt_partition *p)
@@ -219,42 +210,44 @@ static void add_switches(struct dt_buf *b, const struct dt_system *s)
 
 /* ---- limits ---- */
 
-static void add_amounts(struct dt_buf *b, const struct dt_amounts *a, const char *of)
+static void add_amounts(struct dt_strv *words, const struct dt_amounts *a, const char *of)
 {
     for (size_t i = 0; i < a->n; i++) {
         bool mem = strcmp(a->v[i].name, "mem") == 0;
         char *size = mem ? size_text(a->v[i].n) : dt_xasprintf("%" PRIu64, a->v[i].n);
-        add_word(b, "%s %s %s", size, mem ? "of memory" : a->v[i].name, of);
+        dt_strv_addf(words, "%s %s %s", size, mem ? "of memory" : a->v[i].name, of);
         free(size);
     }
 }
 
-static void add_number(struct dt_buf *b, uint64_t n, const char *of)
+static void add_number(struct dt_strv *words, uint64_t n, const char *of)
 {
     if (n != DT_NO_LIMIT)
-        add_word(b, "%" PRIu64 " %s", n, of);
+        dt_strv_addf(words, "%" PRIu64 " %s", n, of);
 }
 
 static void add_limits(struct dt_buf *b, const struct dt_limits *l)
 {
-    struct dt_buf words = DT_BUF_INIT;
+    struct dt_strv words = DT_STRV_INIT;
     add_amounts(&words, &l->per_job, "a job");
     add_amounts(&words, &l->per_node, "a node");
     add_amounts(&words, &l->per_user, "a user");
     add_amounts(&words, &l->group, "in all");
     char *time = dt_format_duration(isfinite(l->max_time) ? l->max_time : 0);
     if (isfinite(l->max_time))
-        add_word(&words, "%s a job", time);
+        dt_strv_addf(&words, "%s a job", time);
     free(time);
     add_number(&words, l->jobs, "jobs of a user at a time");
     add_number(&words, l->submitted, "jobs of a user, running or waiting");
     add_number(&words, l->group_jobs, "jobs at a time in all");
     add_number(&words, l->group_submitted, "jobs in all, running or waiting");
-    if (words.len)
+    char *all = dt_strv_join(&words, "; ");
+    if (words.n)
         add_lines(b, 2, 8,
-                  dt_xasprintf("%s: at most %s%s", l->who, words.s,
+                  dt_xasprintf("%s: at most %s%s", l->who, all,
                                l->refuses ? "; a job beyond that is refused" : ""));
-    dt_buf_free(&words);
+    free(all);
+    dt_strv_free(&words);
 }
 
 /* ---- all of it ---- */

@@ -1,7 +1,7 @@
 #include "spec/submission_private.h"
+#include "util/slurm.h"
 
 #include <ctype.h>
-#include <slurm/slurm.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,7 +102,7 @@ static int lex_word(struct lexer *x, const char **p)
         } else if (*s == '\\') {
             s++;
             /* Since 24.05 an escaped blank belongs to the word; before, it ends it all the same. */
-            escaped = SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(24, 5, 0) || *s != ' ';
+            escaped = !DT_SLURM_AT_LEAST(24, 5) || *s != ' ';
             if (escaped)
                 continue;
         } else if (quote) {

@@ -350,11 +350,8 @@ static int put_checked(struct json_object *doc, const struct dt_submission *s, s
         rc = strcmp(o->name, "dt-param") == 0 ? dt_fail_at(e, "\"%s\"", value) : -1;
     if (rc == 0)
         rc = put_option(doc, o, value, e);
-    if (rc < 0) {
-        char *title = dt_option_title(s, o);
-        dt_fail_at(e, "%s", title);
-        free(title);
-    }
+    if (rc < 0)
+        dt_fail_at_option(s, o, e);
     dt_spec_free(spec);
     json_object_put(alone);
     free(value);
@@ -378,11 +375,8 @@ struct json_object *dt_spec_merge(const struct dt_submission *s, char **text, ch
             json_object_put(doc);
             doc = NULL;
         }
-        if (!*text) {
-            char *title = dt_option_title(s, tune);
-            dt_fail_at(e, "%s", title);
-            free(title);
-        }
+        if (!*text)
+            dt_fail_at_option(s, tune, e);
         if (!doc)
             return NULL;
         *name = dt_xstrdup(tune->value);

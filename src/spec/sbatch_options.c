@@ -1,13 +1,11 @@
 #include "spec/submission_private.h"
+#include "util/slurm.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
-#include <slurm/slurm.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define SINCE(major, minor) (SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(major, minor, 0))
 
 #define NONE no_argument
 #define NEED required_argument
@@ -39,7 +37,7 @@ const struct dt_sbatch_option dt_sbatch_options[] = {
     {"account", 'A', NEED, "SBATCH_ACCOUNT", TRIAL, 0, 0, 0},
     {"acctg-freq", 0, NEED, "SBATCH_ACCTG_FREQ", TRIAL, 0, 0, 0},
     {"array", 'a', NEED, "SBATCH_ARRAY_INX", REFUSE, 0, WHY_ARRAY, 0},
-#if SINCE(23, 2)
+#if DT_SLURM_AT_LEAST(23, 2)
     {"autocomplete", 0, NEED, NULL, TUNER, 0, 0, 0},
 #endif
     {"batch", 0, NEED, "SBATCH_BATCH", LEADER, 0, 0, 0},
@@ -51,17 +49,17 @@ const struct dt_sbatch_option dt_sbatch_options[] = {
     {"cluster-constraint", 0, NEED, "SBATCH_CLUSTER_CONSTRAINT", REFUSE, 0, WHY_CLUSTERS, 0},
     {"clusters", 'M', NEED, "SBATCH_CLUSTERS", REFUSE, 0, WHY_CLUSTERS, 0},
     {"comment", 0, NEED, NULL, TRIAL, 0, 0, 0},
-#if SINCE(25, 11)
+#if DT_SLURM_AT_LEAST(25, 11)
     {"consolidate-segments", 0, NONE, "SBATCH_CONSOLIDATE_SEGMENTS", TRIAL, 0, 0, 0},
 #endif
     {"constraint", 'C', NEED, "SBATCH_CONSTRAINT", TRIAL, 0, 0, 0},
-#if SINCE(21, 8)
+#if DT_SLURM_AT_LEAST(21, 8)
     {"container", 0, NEED, "SBATCH_CONTAINER", TRIAL, 0, 0, 0},
 #endif
-#if SINCE(23, 2)
+#if DT_SLURM_AT_LEAST(23, 2)
     {"container-id", 0, NEED, "SBATCH_CONTAINER_ID", TRIAL, 0, 0, 0},
 #endif
-#if SINCE(26, 5)
+#if DT_SLURM_AT_LEAST(26, 5)
     {"container-type", 0, NEED, "SBATCH_CONTAINER_TYPE", TRIAL, 0, 0, 0},
 #endif
     {"context", 0, NEED, NULL, TRIAL, 0, 0, 0},
@@ -80,14 +78,15 @@ const struct dt_sbatch_option dt_sbatch_options[] = {
     {"exclusive", 0, MAY, "SBATCH_EXCLUSIVE", TRIAL, 0, 0, 0},
     {"export", 0, NEED, "SBATCH_EXPORT", TRIAL, 0, 0, 0},
     {"export-file", 0, NEED, NULL, TRIAL, DT_VAL_FILE, 0, 0},
-#if SINCE(25, 5)
+#if DT_SLURM_AT_LEAST(25, 5)
     {"external", 0, NONE, NULL, REFUSE, 0, WHY_EXTERNAL, 0},
 #endif
-#if SINCE(23, 2)
+#if DT_SLURM_AT_LEAST(23, 2)
     {"extra", 0, NEED, NULL, TRIAL, 0, 0, 0},
 #endif
     {"extra-node-info", 'B', NEED, NULL, SHAPE, 0, 0, 0},
-    {"get-user-env", 0, SINCE(25, 11) ? NONE : MAY, "SBATCH_GET_USER_ENV", TRIAL, 0, 0, 0},
+    {"get-user-env", 0, DT_SLURM_AT_LEAST(25, 11) ? NONE : MAY, "SBATCH_GET_USER_ENV", TRIAL, 0, 0,
+     0},
     {"gid", 0, NEED, NULL, TUNER, 0, 0, 0},
     {"gpu-bind", 0, NEED, "SBATCH_GPU_BIND", TRIAL, 0, 0, 0},
     {"gpu-freq", 0, NEED, "SBATCH_GPU_FREQ", TRIAL, 0, 0, 0},
@@ -112,7 +111,7 @@ const struct dt_sbatch_option dt_sbatch_options[] = {
     {"mem-bind", 0, NEED, "SBATCH_MEM_BIND", TRIAL, 0, 0, 0},
     {"mem-per-cpu", 0, NEED, "SBATCH_MEM_PER_CPU", SHAPE, DT_VAL_MEM, 0, 0},
     {"mem-per-gpu", 0, NEED, "SBATCH_MEM_PER_GPU", SHAPE, DT_VAL_MEM, 0, 0},
-#if SINCE(26, 5)
+#if DT_SLURM_AT_LEAST(26, 5)
     {"mem-update", 0, NEED, NULL, TRIAL, 0, 0, 0},
 #endif
     {"mincpus", 0, NEED, NULL, SHAPE, DT_VAL_COUNT, 0, 0},
@@ -129,7 +128,7 @@ const struct dt_sbatch_option dt_sbatch_options[] = {
     {"ntasks-per-node", 0, NEED, NULL, SHAPE, DT_VAL_COUNT, 0, 0},
     {"ntasks-per-socket", 0, NEED, NULL, SHAPE, DT_VAL_COUNT, 0, 0},
     {"ntasks-per-tres", 0, NEED, NULL, SHAPE, DT_VAL_COUNT, 0, 0},
-#if SINCE(24, 11)
+#if DT_SLURM_AT_LEAST(24, 11)
     {"oom-kill-step", 0, MAY, NULL, TRIAL, 0, 0, 0},
 #endif
     {"open-mode", 0, NEED, "SBATCH_OPEN_MODE", TUNER, 0, 0, 0},
@@ -138,10 +137,10 @@ const struct dt_sbatch_option dt_sbatch_options[] = {
     {"oversubscribe", 's', NONE, NULL, TRIAL, 0, 0, 0},
     {"parsable", 0, NONE, NULL, TUNER, 0, 0, 0},
     {"partition", 'p', NEED, "SBATCH_PARTITION", TRIAL, 0, 0, 0},
-#if !SINCE(24, 5)
+#if !DT_SLURM_AT_LEAST(24, 5)
     {"power", 0, NEED, "SBATCH_POWER", TRIAL, 0, 0, 0},
 #endif
-#if SINCE(22, 5)
+#if DT_SLURM_AT_LEAST(22, 5)
     {"prefer", 0, NEED, NULL, TRIAL, 0, 0, 0},
 #endif
     {"priority", 0, NEED, NULL, TRIAL, 0, 0, 0},
@@ -150,22 +149,22 @@ const struct dt_sbatch_option dt_sbatch_options[] = {
     {"qos", 'q', NEED, "SBATCH_QOS", TRIAL, 0, 0, 0},
     {"quiet", 'Q', NONE, NULL, TUNER, 0, 0, 0},
     {"reboot", 0, NONE, NULL, TRIAL, 0, 0, 0},
-    {"requeue", 0, SINCE(25, 11) ? MAY : NONE, "SBATCH_REQUEUE", TUNER, 0, 0, 0},
+    {"requeue", 0, DT_SLURM_AT_LEAST(25, 11) ? MAY : NONE, "SBATCH_REQUEUE", TUNER, 0, 0, 0},
     {"reservation", 0, NEED, "SBATCH_RESERVATION", TRIAL, 0, 0, 0},
-#if SINCE(25, 11)
+#if DT_SLURM_AT_LEAST(25, 11)
     {"resources", 0, NEED, NULL, LEADER, 0, 0, 0},
 #endif
-#if SINCE(24, 5)
+#if DT_SLURM_AT_LEAST(24, 5)
     {"resv-ports", 0, MAY, NULL, TRIAL, 0, 0, 0},
     {"segment", 0, NEED, "SBATCH_SEGMENT_SIZE", TRIAL, 0, 0, 0},
 #endif
     {"signal", 0, NEED, "SBATCH_SIGNAL", TRIAL, 0, 0, 0},
     {"sockets-per-node", 0, NEED, NULL, SHAPE, DT_VAL_COUNT, 0, 0},
     {"spread-job", 0, NONE, "SBATCH_SPREAD_JOB", TRIAL, 0, 0, 0},
-#if SINCE(25, 11)
+#if DT_SLURM_AT_LEAST(25, 11)
     {"spread-segments", 0, NONE, "SBATCH_SPREAD_SEGMENTS", TRIAL, 0, 0, 0},
 #endif
-#if SINCE(24, 5)
+#if DT_SLURM_AT_LEAST(24, 5)
     {"stepmgr", 0, NONE, NULL, TRIAL, 0, 0, 0},
 #endif
     {"switches", 0, NEED, NULL, TRIAL, DT_VAL_SWITCHES, 0, 0},
@@ -176,10 +175,10 @@ const struct dt_sbatch_option dt_sbatch_options[] = {
     {"time", 't', NEED, "SBATCH_TIMELIMIT", TRIAL, DT_VAL_TIME, 0, 0},
     {"time-min", 0, NEED, NULL, TRIAL, DT_VAL_TIME, 0, 0},
     {"tmp", 0, NEED, NULL, SHAPE, DT_VAL_MEM, 0, 0},
-#if SINCE(23, 11)
+#if DT_SLURM_AT_LEAST(23, 11)
     {"tres-bind", 0, NEED, "SBATCH_TRES_BIND", TRIAL, 0, 0, 0},
 #endif
-#if SINCE(23, 2)
+#if DT_SLURM_AT_LEAST(23, 2)
     {"tres-per-task", 0, NEED, "SBATCH_TRES_PER_TASK", SHAPE, 0, 0, 0},
 #endif
     {"uid", 0, NEED, NULL, TUNER, 0, 0, 0},
@@ -260,7 +259,7 @@ static long node_count(const char *s)
 
 static bool is_nodes(const char *s)
 {
-    if (SINCE(23, 11) && strpbrk(s, ",:"))
+    if (DT_SLURM_AT_LEAST(23, 11) && strpbrk(s, ",:"))
         return true; /* a list of sizes; slurmctld judges it */
     const char *dash = strchr(s, '-');
     if (!dash)

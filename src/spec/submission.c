@@ -1,7 +1,7 @@
 #include "spec/submission_private.h"
+#include "util/slurm.h"
 
 #include <errno.h>
-#include <slurm/slurm.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,7 +65,7 @@ static void merge_option(struct dt_option_list *l, const struct dt_option *o)
     for (const char *const *rival = dt_sbatch_rivals(o->name); *rival; rival++)
         if (strcmp(*rival, o->name) != 0)
             remove_option(l, *rival);
-    bool adds_up = SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(25, 5, 0);
+    bool adds_up = !DT_SLURM_AT_LEAST(25, 5);
     const struct dt_option *old =
         adds_up && strcmp(o->name, "mail-type") == 0 ? last_option(l, o->name) : NULL;
     if (old)
@@ -358,6 +358,14 @@ char *dt_option_title(const struct dt_submission *s, const struct dt_option *o)
         o->origin == DT_FROM_ARGV ? dt_xstrdup(place) : dt_xasprintf("%s: --%s", place, o->name);
     free(place);
     return title;
+}
+
+int dt_fail_at_option(const struct dt_submission *s, const struct dt_option *o, struct dt_error *e)
+{
+    char *title = dt_option_title(s, o);
+    dt_fail_at(e, "%s", title);
+    free(title);
+    return -1;
 }
 
 /* ---- JSON ---- */

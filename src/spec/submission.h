@@ -95,6 +95,8 @@ const char *dt_submission_value(const struct dt_submission *s, const char *name)
 char *dt_option_place(const struct dt_submission *s, const struct dt_option *o);
 /* The same with the option's name: "train.sh:4: --ntasks". Caller frees. */
 char *dt_option_title(const struct dt_submission *s, const struct dt_option *o);
+/* dt_fail_at() the option's title. */
+int dt_fail_at_option(const struct dt_submission *s, const struct dt_option *o, struct dt_error *e);
 
 /* A warning of the first line of the script that says a launcher's size as a number ("train.sh:9:
  * --nnodes 2 is ..."), for submissions whose workers vary; NULL where there is none. Caller frees.

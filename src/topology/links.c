@@ -41,18 +41,6 @@ void dt_topology_nearest(const struct dt_topology *t, size_t numa, size_t *order
     }
 }
 
-hwloc_bitmap_t dt_topology_near_gpu(const struct dt_topology *t, size_t gpu)
-{
-    hwloc_bitmap_t pus = hwloc_bitmap_alloc();
-    size_t numa = t->gpus[gpu].numa;
-    if (numa != DT_NOWHERE && dt_topology_cores(t, numa) == 0)
-        numa = DT_NOWHERE;
-    for (size_t i = 0; i < t->ncores; i++)
-        if (numa == DT_NOWHERE || t->cores[i].numa == numa)
-            hwloc_bitmap_or(pus, pus, t->cores[i].pus);
-    return pus;
-}
-
 hwloc_bitmap_t dt_topology_near_mem(const struct dt_topology *t, hwloc_const_bitmap_t pus)
 {
     hwloc_bitmap_t near = hwloc_bitmap_alloc();

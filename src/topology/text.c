@@ -12,7 +12,7 @@ char *dt_pus_list(hwloc_const_bitmap_t pus)
     return text;
 }
 
-char *dt_pus_mask(hwloc_const_bitmap_t pus)
+static char *pus_mask(hwloc_const_bitmap_t pus)
 {
     char *s;
     if (hwloc_bitmap_taskset_asprintf(&s, pus) < 0)
@@ -231,7 +231,7 @@ char *dt_seats_text(const struct dt_topology *t, const struct dt_seat *seats, si
 {
     struct dt_buf b = DT_BUF_INIT;
     for (size_t i = 0; i < n; i++) {
-        char *list = dt_pus_list(seats[i].pus), *mask = dt_pus_mask(seats[i].pus),
+        char *list = dt_pus_list(seats[i].pus), *mask = pus_mask(seats[i].pus),
              *mem = mem_of(t, &seats[i]);
         dt_buf_addf(&b, "%s: CPUs %s (%s)", seats[i].role, list, mask);
         for (size_t j = 0; j < seats[i].gpus; j++)
@@ -258,7 +258,7 @@ struct json_object *dt_seats_to_json(const struct dt_topology *t, const struct d
         struct json_object *o = json_object_new_object(), *gpus = json_object_new_array();
         json_object_object_add(o, "role", json_object_new_string(seats[i].role));
         take_text(o, "cpus", dt_pus_list(seats[i].pus));
-        take_text(o, "mask", dt_pus_mask(seats[i].pus));
+        take_text(o, "mask", pus_mask(seats[i].pus));
         for (size_t j = 0; j < seats[i].gpus; j++)
             json_object_array_add(gpus, json_object_new_int64((int64_t)seats[i].gpu[j]));
         json_object_object_add(o, "gpus", gpus);

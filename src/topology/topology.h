@@ -62,16 +62,13 @@ void dt_topology_free(struct dt_topology *t);
 
 /* ---- what is near what (links.c) ---- */
 
-size_t dt_topology_pus(const struct dt_topology *t);
+size_t dt_topology_pus(const struct dt_topology *t);   /* how many */
 uint64_t dt_topology_mem(const struct dt_topology *t); /* MiB of all NUMA nodes */
 /* The cores of a NUMA node; DT_NOWHERE: all. */
 size_t dt_topology_cores(const struct dt_topology *t, size_t numa);
 /* All NUMA nodes, the nearest to `numa` first, by the distances of the firmware, then in order.
  * DT_NOWHERE: in order. order has nnumas elements. */
 void dt_topology_nearest(const struct dt_topology *t, size_t numa, size_t *order);
-/* The PUs of the cores of a GPU's NUMA node; of all cores where it is near none that has any.
- * Caller frees. */
-hwloc_bitmap_t dt_topology_near_gpu(const struct dt_topology *t, size_t gpu);
 /* The NUMA nodes of the cores with these PUs, by the kernel's numbers. NULL where those are all
  * that have memory. Caller frees. */
 hwloc_bitmap_t dt_topology_near_mem(const struct dt_topology *t, hwloc_const_bitmap_t pus);
@@ -134,9 +131,8 @@ size_t dt_topology_budgets(const struct dt_topology *t, struct dt_budget budgets
 
 /* ---- words (text.c) ---- */
 
-/* A set of PUs as "0-3,8", and as a mask, "0x10f". Caller frees. */
+/* A set of PUs as "0-3,8". Caller frees. */
 char *dt_pus_list(hwloc_const_bitmap_t pus);
-char *dt_pus_mask(hwloc_const_bitmap_t pus);
 /* A picture of a few lines, and {"version":1,"packages":...}; both with the natural sizes. Caller
  * frees, puts. */
 char *dt_topology_text(const struct dt_topology *t);

@@ -3,37 +3,31 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Adds the points of one run whose step is larger than all before; what an earlier run reported
- * from where this one begins is gone. Returns how many there are then. */
-static size_t add_run(double *step, size_t room, size_t n, const struct dt_point *v, size_t nv)
+/* Adds the points of one run; what an earlier run reported from where this one begins is gone. */
+static void add_run(struct dt_curve *c, const struct dt_point *v, size_t n)
 {
-    while (nv && n && step[n - 1] >= v[0].step)
-        n--;
-    for (size_t i = 0; i < nv; i++) {
-        if (!isfinite(v[i].value) || (n > 0 && v[i].step <= step[n - 1]))
-            continue;
-        step[n] = v[i].step;
-        step[room + n] = v[i].value;
-        step[2 * room + n++] = v[i].t;
-    }
-    return n;
+    while (n && c->n && c->step[c->n - 1] >= v[0].step)
+        c->n--;
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(v[i].value))
+            dt_curve_add(c, &v[i]);
 }
 
 /* The course of the objective's metric over all runs of a trial; nothing of one at a lower
- * fidelity, which is no measure for others. Caller frees `step`, which holds all. */
+ * fidelity, which is no measure for others. dt_curve_free() it. */
 static struct dt_curve curve_of(const struct dt_study *s, const struct dt_trial *t)
 {
     const struct dt_metric *m = dt_trial_metric(t, s->spec->metric);
-    size_t room = m ? m->series.n : 0, n = 0;
+    size_t room = m ? m->series.n : 0;
     for (size_t i = 0; i < t->nparts; i++)
         room += t->parts[i].ncurve;
-    double *step = dt_xcalloc(3 * room + 1, sizeof(double));
+    struct dt_curve c = dt_curve_new(room);
     bool full = dt_space_is_full(s->space, t->x);
     for (size_t i = 0; i < t->nparts && full; i++)
-        n = add_run(step, room, n, t->parts[i].curve, t->parts[i].ncurve);
+        add_run(&c, t->parts[i].curve, t->parts[i].ncurve);
     if (m && full)
-        n = add_run(step, room, n, m->series.v, m->series.n);
-    return (struct dt_curve){step, step + room, step + 2 * room, n};
+        add_run(&c, m->series.v, m->series.n);
+    return c;
 }
 
 /* What is measured again is measured to its end, and so is what is cheap. */
@@ -75,7 +69,7 @@ int dt_study_hopeless(const struct dt_study *s, char **why)
         id = *why ? s->trials[i].id : 0;
     }
     for (size_t i = 0; i < s->n; i++)
-        free((double *)curves[i].step);
+        dt_curve_free(&curves[i]);
     free(curves);
     return id;
 }

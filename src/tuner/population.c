@@ -44,34 +44,30 @@ struct dt_stage *dt_study_schedule(const struct dt_study *s, const struct dt_tri
     return v;
 }
 
-/* What a stage's trial reported until the next one went on from it. Increasing steps only. */
+/* What a stage's trial reported until the next one went on from it. */
 static void add_stage(const struct dt_study *s, const struct dt_stage *stage,
-                      const struct dt_stage *next, struct dt_curve *c, double *v, size_t room)
+                      const struct dt_stage *next, struct dt_curve *c)
 {
     const struct dt_series *own = series_of(s, stage->t);
     const struct dt_series *after = next ? series_of(s, next->t) : NULL;
     for (size_t i = 0; i < own->n; i++) {
         const struct dt_point *p = &own->v[i];
         bool passed = after && (after->n ? p->step >= after->v[0].step : p->step > next->from);
-        if (passed || (c->n > 0 && p->step <= v[c->n - 1]))
-            continue;
-        v[c->n] = p->step;
-        v[room + c->n] = p->value;
-        v[2 * room + c->n++] = p->t;
+        if (!passed)
+            dt_curve_add(c, p);
     }
 }
 
-/* Caller frees `step`, which holds all. */
+/* dt_curve_free() it. */
 static struct dt_curve lineage(const struct dt_study *s, const struct dt_trial *t)
 {
-    size_t n, room = 1;
+    size_t n, room = 0;
     struct dt_stage *stages = dt_study_schedule(s, t, &n);
     for (size_t i = 0; i < n; i++)
         room += series_of(s, stages[i].t)->n;
-    double *v = dt_xcalloc(3 * room, sizeof(double));
-    struct dt_curve c = {v, v + room, v + 2 * room, 0};
+    struct dt_curve c = dt_curve_new(room);
     for (size_t i = 0; i < n; i++)
-        add_stage(s, &stages[i], i + 1 < n ? &stages[i + 1] : NULL, &c, v, room);
+        add_stage(s, &stages[i], i + 1 < n ? &stages[i + 1] : NULL, &c);
     free(stages);
     return c;
 }
@@ -118,7 +114,7 @@ static struct dt_member *members_of(const struct dt_study *s)
 static void free_members(struct dt_member *members, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        free((double *)members[i].curve.step);
+        dt_curve_free(&members[i].curve);
     free(members);
 }
 

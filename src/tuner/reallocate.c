@@ -11,7 +11,8 @@
 
 /* ---- how far a trial is, and how fast ---- */
 
-const struct dt_metric *dt_trial_progress(const struct dt_study *s, const struct dt_trial *t)
+/* How far the trial is by its own count: the metric, or NULL where it does not say. */
+static const struct dt_metric *progress_of(const struct dt_study *s, const struct dt_trial *t)
 {
     if (s->spec->step)
         return dt_trial_metric(t, s->spec->step);
@@ -26,16 +27,19 @@ static double pace_of(const struct dt_metric *m)
                : NAN;
 }
 
-static double throughput(const struct dt_study *s, const struct dt_trial *t)
+double dt_trial_throughput(const struct dt_study *s, const struct dt_trial *t)
 {
     const struct dt_metric *m = dt_trial_metric(t, "throughput");
-    return m ? m->last : 1 / pace_of(dt_trial_metric(t, s->spec->step ? s->spec->step : "step"));
+    if (m)
+        return m->last;
+    m = dt_trial_metric(t, s->spec->step ? s->spec->step : "step");
+    return isnan(pace_of(m)) ? NAN : (m->last - m->first) / (m->last_t - m->first_t);
 }
 
 /* From when on the present run was at work. */
 static double at_work_since(const struct dt_study *s, const struct dt_trial *t)
 {
-    const struct dt_metric *m = dt_trial_progress(s, t);
+    const struct dt_metric *m = progress_of(s, t);
     return m ? m->first_t : -INFINITY;
 }
 
@@ -57,7 +61,7 @@ static double level(const struct dt_study *s, const struct dt_trial *t, const ch
 
 void dt_trial_keep_part(const struct dt_study *s, struct dt_trial *t, bool moved)
 {
-    const struct dt_metric *m = dt_trial_progress(s, t);
+    const struct dt_metric *m = progress_of(s, t);
     if (!m && !t->move.x)
         return;
     struct dt_part p = {.x = dt_xcalloc(s->space->n, sizeof(double)),
@@ -67,7 +71,7 @@ void dt_trial_keep_part(const struct dt_study *s, struct dt_trial *t, bool moved
                         .to = m ? m->last : NAN,
                         .pace = pace_of(m),
                         .before = m ? m->first_t - t->t_started : NAN,
-                        .rate = throughput(s, t),
+                        .rate = dt_trial_throughput(s, t),
                         .ps = level(s, t, "ps"),
                         .worker = level(s, t, "worker"),
                         .billing = t->billing,
@@ -87,7 +91,7 @@ void dt_trial_keep_part(const struct dt_study *s, struct dt_trial *t, bool moved
 
 bool dt_trial_resumed(const struct dt_study *s, const struct dt_trial *t)
 {
-    const struct dt_metric *m = dt_trial_progress(s, t);
+    const struct dt_metric *m = progress_of(s, t);
     bool asked = false;
     for (size_t i = 0; i < t->nparts; i++) {
         if (t->parts[i].moved)
@@ -111,7 +115,7 @@ static double whole_work(const struct dt_study *s, const struct dt_trial *of, bo
         return s->spec->reallocate.work;
     for (size_t i = 0; i < s->n; i++) {
         const struct dt_trial *t = &s->trials[i];
-        const struct dt_metric *m = dt_trial_progress(s, t);
+        const struct dt_metric *m = progress_of(s, t);
         bool same = alike ? dt_config_same_hyper(s->space, t->x, of->x)
                           : f < 0 || dt_config_equal(t->x + f, of->x + f, 1);
         if (m && same && t->status == DT_STATUS_OK)
@@ -133,7 +137,7 @@ static double rest_of(const struct dt_trial *t, const struct dt_metric *m)
  * comes behind. */
 static double whole_time(const struct dt_study *s, const struct dt_trial *t, double pace)
 {
-    const struct dt_metric *m = dt_trial_progress(s, t);
+    const struct dt_metric *m = progress_of(s, t);
     const struct dt_part *first = &t->parts[0];
     bool ended = t->cause == DT_CAUSE_OK || t->cause == DT_CAUSE_TARGET;
     double work = ended && m ? m->last : whole_work(s, t, true);
@@ -142,13 +146,13 @@ static double whole_time(const struct dt_study *s, const struct dt_trial *t, dou
 
 double dt_trial_time(const struct dt_study *s, const struct dt_trial *t)
 {
-    return dt_trial_resumed(s, t) ? whole_time(s, t, pace_of(dt_trial_progress(s, t))) : t->run_s;
+    return dt_trial_resumed(s, t) ? whole_time(s, t, pace_of(progress_of(s, t))) : t->run_s;
 }
 
 double dt_trial_worth(const struct dt_study *s, const struct dt_trial *t,
                       const struct dt_part *part)
 {
-    double pace = part ? part->pace : pace_of(dt_trial_progress(s, t));
+    double pace = part ? part->pace : pace_of(progress_of(s, t));
     switch (s->spec->objective) {
     case DT_OBJECTIVE_TIME:
         return whole_time(s, t, pace);
@@ -157,7 +161,7 @@ double dt_trial_worth(const struct dt_study *s, const struct dt_trial *t,
     case DT_OBJECTIVE_COST:
         return whole_time(s, t, pace) * (part ? part->billing : t->billing);
     case DT_OBJECTIVE_THROUGHPUT:
-        return part ? part->rate : throughput(s, t);
+        return part ? part->rate : dt_trial_throughput(s, t);
     case DT_OBJECTIVE_METRIC:
         break; /* what it came to, all its shapes came to together */
     }
@@ -173,7 +177,7 @@ static double start_cost(const struct dt_study *s)
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
         const struct dt_trial *t = &s->trials[i];
-        const struct dt_metric *m = dt_trial_progress(s, t);
+        const struct dt_metric *m = progress_of(s, t);
         if (m && isfinite(t->wait_s) && isfinite(t->t_started))
             v[n++] = t->wait_s + fmax(m->first_t - t->t_started, 0);
         if (t->nparts && isfinite(t->parts[0].wait_s + t->parts[0].before))
@@ -196,7 +200,7 @@ static double checkpoint_cost(const struct dt_study *s)
 
 bool dt_part_is_enough(const struct dt_study *s, const struct dt_trial *t, const struct dt_part *p)
 {
-    const struct dt_metric *m = dt_trial_progress(s, t);
+    const struct dt_metric *m = progress_of(s, t);
     double work = whole_work(s, t, true);
     return p->to - p->from >= ENOUGH * (isnan(work) && m ? m->last : work);
 }
@@ -230,7 +234,7 @@ static bool may_move(const struct dt_study *s, const struct dt_trial *t, double 
     for (size_t i = 0; known && i < sizeof(counts) / sizeof(*counts); i++)
         known = dt_space_index(s->space, counts[i]) < 0 ||
                 isfinite(dt_space_value(s->space, t->x, counts[i], NAN));
-    bool at_work = t->moves == 0 && isfinite(pace_of(dt_trial_progress(s, t)));
+    bool at_work = t->moves == 0 && isfinite(pace_of(progress_of(s, t)));
     double since = t->shrunk ? t->t_shrunk : t->t_started;
     return known && (at_work || now - since >= s->spec->reallocate.cooldown);
 }
@@ -242,14 +246,14 @@ static struct dt_stretch stretch_of_part(const struct dt_part *p)
 
 static struct dt_stretch present_stretch(const struct dt_study *s, const struct dt_trial *t)
 {
-    return (struct dt_stretch){t->x, pace_of(dt_trial_progress(s, t)), level(s, t, "ps"),
+    return (struct dt_stretch){t->x, pace_of(progress_of(s, t)), level(s, t, "ps"),
                                level(s, t, "worker")};
 }
 
 /* As much is left as is done where nobody knows how much the whole is. */
 static double remaining(const struct dt_study *s, const struct dt_trial *t)
 {
-    const struct dt_metric *m = dt_trial_progress(s, t);
+    const struct dt_metric *m = progress_of(s, t);
     double work = whole_work(s, t, false);
     if (!m)
         return NAN;
@@ -328,7 +332,7 @@ bool dt_study_shrinks(const struct dt_study *s, const struct dt_trial *t, double
 {
     int workers = dt_space_index(s->space, "workers"), layout = dt_space_index(s->space, "layout");
     bool fewer = s->spec->reallocate.in_place && s->spec->layout != DT_LAYOUT_STEPS &&
-                 workers >= 0 && x[workers] < t->x[workers] && dt_trial_progress(s, t);
+                 workers >= 0 && x[workers] < t->x[workers] && progress_of(s, t);
     for (int i = 0; i < (int)s->space->n && fewer; i++)
         fewer =
             i == workers || dt_config_equal(x + i, t->x + i, 1) || (i == layout && isnan(t->x[i]));
@@ -386,11 +390,9 @@ static void forget_move(struct dt_trial *t)
 static int begin_move(struct dt_study *s, struct dt_trial *t, const struct dt_event *ev,
                       struct dt_error *e)
 {
-    double *x = dt_xcalloc(s->space->n, sizeof(double));
-    if (dt_config_from_json(s->space, ev->config, x, e) < 0) {
-        free(x);
-        return dt_fail_at(e, "trial %d", ev->trial);
-    }
+    double *x = dt_study_read_config(s, ev, e);
+    if (!x)
+        return -1;
     forget_move(t);
     t->move = (struct dt_move){.x = x, .t_asked = ev->t};
     t->moves++;
@@ -413,11 +415,9 @@ static void rebase(struct dt_metric *m)
 static int shrink(struct dt_study *s, struct dt_trial *t, const struct dt_event *ev,
                   struct dt_error *e)
 {
-    double *x = dt_xcalloc(s->space->n, sizeof(double));
-    if (dt_config_from_json(s->space, ev->config, x, e) < 0) {
-        free(x);
-        return dt_fail_at(e, "trial %d", ev->trial);
-    }
+    double *x = dt_study_read_config(s, ev, e);
+    if (!x)
+        return -1;
     dt_trial_keep_part(s, t, true);
     for (size_t i = 0; i < t->nmetrics; i++)
         rebase(&t->metrics[i]);
@@ -459,7 +459,7 @@ int dt_study_apply_move(struct dt_study *s, struct dt_trial *t, const struct dt_
 /* Whether the run, by its own count, had done all there was to do. */
 static bool work_is_done(const struct dt_study *s, const struct dt_trial *t)
 {
-    const struct dt_metric *m = dt_trial_progress(s, t);
+    const struct dt_metric *m = progress_of(s, t);
     double work = whole_work(s, t, true);
     return m && isfinite(work) && m->last >= work * (1 - 1e-6);
 }

@@ -102,9 +102,10 @@ static int cancel_all(struct run *run, double grace, struct dt_error *e)
         if (run->b->ops->cancel(run->b->b, t, e) < 0)
             return -1;
     }
-    double begin = now(run), until = begin + grace; /* or until the clock is set back */
+    double begun = now(run), until = begun + grace;
     int told = *run->stop;
-    while (live(run->s) && now(run) < until && now(run) >= begin && *run->stop == told)
+    /* a clock that is set back does not make it longer */
+    while (live(run->s) && now(run) >= begun && now(run) < until && *run->stop == told)
         if (wait_events(run, until, e) < 0)
             return -1;
     return 0;

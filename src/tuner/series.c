@@ -35,3 +35,25 @@ void dt_series_free(struct dt_series *s)
     free(s->v);
     *s = (struct dt_series){0};
 }
+
+/* One piece of memory: the steps, the values, the times. */
+struct dt_curve dt_curve_new(size_t room)
+{
+    double *v = dt_xcalloc(3 * room, sizeof(double));
+    return (struct dt_curve){v, v + room, v + 2 * room, 0};
+}
+
+void dt_curve_add(struct dt_curve *c, const struct dt_point *p)
+{
+    if (c->n > 0 && p->step <= c->step[c->n - 1])
+        return;
+    ((double *)c->step)[c->n] = p->step;
+    ((double *)c->value)[c->n] = p->value;
+    ((double *)c->t)[c->n++] = p->t;
+}
+
+void dt_curve_free(struct dt_curve *c)
+{
+    free((double *)c->step);
+    *c = (struct dt_curve){0};
+}

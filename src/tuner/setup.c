@@ -52,12 +52,8 @@ static int check_texts(const struct dt_submission *s, struct dt_error *e)
         const struct dt_option *o = &s->options[i];
         bool ours = o->def && (o->def->class == DT_OPT_TUNER || o->def->class == DT_OPT_DT);
         bool told = !ours || strcmp(o->name, "job-name") == 0 || strcmp(o->name, "input") == 0;
-        if (!told || !o->value || can_be_written(o->value, e))
-            continue;
-        char *title = dt_option_title(s, o);
-        dt_fail_at(e, "%s", title);
-        free(title);
-        return -1;
+        if (told && o->value && !can_be_written(o->value, e))
+            return dt_fail_at_option(s, o, e);
     }
     char *cwd = getcwd(NULL, 0); /* where the study's folder will be */
     int rc = cwd && !can_be_written(cwd, e) ? dt_fail_at(e, "the name of this folder") : 0;
@@ -320,12 +316,8 @@ static int apply_stored(struct dt_setup *s, struct json_object **doc, char **tex
                         struct dt_error *e)
 {
     struct dt_applied a = {0};
-    if (find_applied(s->submission, *doc, *text, *name, &a, e) < 0) {
-        char *title = dt_option_title(s->submission, dt_submission_get(s->submission, "dt-apply"));
-        dt_fail_at(e, "%s", title);
-        free(title);
-        return -1;
-    }
+    if (find_applied(s->submission, *doc, *text, *name, &a, e) < 0)
+        return dt_fail_at_option(s->submission, dt_submission_get(s->submission, "dt-apply"), e);
     s->config = a.config;
     s->applied = a.text;
     json_object_put(*doc);
@@ -422,9 +414,7 @@ static struct dt_setup *new_setup(struct dt_submission *submission, const char *
         s->history = dt_history_dir();
     const struct dt_option *resume = s->applied ? NULL : dt_submission_get(submission, "dt-resume");
     if (resume && !(s->resume = resume_dir(resume, e))) {
-        char *title = dt_option_title(submission, resume);
-        dt_fail_at(e, "%s", title);
-        free(title);
+        dt_fail_at_option(submission, resume, e);
         goto fail;
     }
     if (!s->cluster && !(s->cluster = dt_slurm_cluster(s->submission, dt_spec_has_kinds(s->spec), e)))

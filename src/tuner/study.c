@@ -119,15 +119,6 @@ const struct dt_metric *dt_trial_metric(const struct dt_trial *t, const char *na
 
 #define CLOCKS_DIFFER 60.0 /* seconds that the clocks of nodes may */
 
-static double throughput(const struct dt_study *s, const struct dt_trial *t)
-{
-    const struct dt_metric *m = dt_trial_metric(t, "throughput");
-    if (m)
-        return m->last;
-    m = dt_trial_metric(t, s->spec->step ? s->spec->step : "step");
-    return m && m->last_t > m->first_t ? (m->last - m->first) / (m->last_t - m->first_t) : NAN;
-}
-
 /* Of a run that went on where an earlier one had ended the time says nothing: then its speed does. */
 static bool by_speed(const struct dt_study *s, const struct dt_trial *t)
 {
@@ -157,7 +148,7 @@ static double objective(const struct dt_study *s, const struct dt_trial *t)
     case DT_OBJECTIVE_COST:
         return run_s * t->billing;
     case DT_OBJECTIVE_THROUGHPUT:
-        return throughput(s, t);
+        return dt_trial_throughput(s, t);
     case DT_OBJECTIVE_METRIC:
         m = dt_trial_metric(t, s->spec->metric);
         return m ? m->last : NAN;
@@ -248,7 +239,7 @@ static char *what_is_missing(const struct dt_study *s, const struct dt_trial *t)
     else if (t->cause != DT_CAUSE_NO_METRIC)
         return NULL;
     else if (s->spec->objective == DT_OBJECTIVE_THROUGHPUT && !dt_trial_metric(t, "throughput"))
-        return dt_xasprintf("neither throughput nor %s, at two times, was reported",
+        return dt_xasprintf("neither throughput nor %s, growing with time, was reported",
                             s->spec->step ? s->spec->step : "step");
     const struct dt_metric *m = name ? dt_trial_metric(t, name) : NULL;
     if (m && isfinite(m->last))
@@ -285,6 +276,17 @@ static int check_parent(const struct dt_study *s, const struct dt_event *ev, str
     return 0;
 }
 
+double *dt_study_read_config(const struct dt_study *s, const struct dt_event *ev,
+                             struct dt_error *e)
+{
+    double *x = dt_xcalloc(s->space->n, sizeof(double));
+    if (dt_config_from_json(s->space, ev->config, x, e) == 0)
+        return x;
+    free(x);
+    dt_fail_at(e, "trial %d", ev->trial);
+    return NULL;
+}
+
 static int apply_created(struct dt_study *s, const struct dt_event *ev, struct dt_error *e)
 {
     if (ev->trial != (int)s->n + 1)
@@ -297,11 +299,9 @@ static int apply_created(struct dt_study *s, const struct dt_event *ev, struct d
     if (ev->ask && (ask < 0 || s->asks[ask].trial))
         return dt_fail(e, "trial %d answers %s, which nobody asks", ev->trial,
                        json_object_to_json_string(ev->ask));
-    double *x = dt_xcalloc(s->space->n, sizeof(double));
-    if (dt_config_from_json(s->space, ev->config, x, e) < 0) {
-        free(x);
-        return dt_fail_at(e, "trial %d", ev->trial);
-    }
+    double *x = dt_study_read_config(s, ev, e);
+    if (!x)
+        return -1;
     s->trials = dt_xrealloc(s->trials, s->n + 1, sizeof(*s->trials));
     s->trials[s->n++] = (struct dt_trial){
         .id = ev->trial,
@@ -366,6 +366,39 @@ static void apply_handed_over(const struct dt_study *s, struct dt_trial *t,
 {
     t->alone = ev->text ? dt_xstrdup(ev->text) : NULL;
     t->from = t->start = t->alone ? 0 : last_step(s, dt_study_trial(s, t->parent));
+}
+
+static void apply_submitted(const struct dt_study *s, struct dt_trial *t, const struct dt_event *ev)
+{
+    t->state = DT_TRIAL_SUBMITTED;
+    free(t->waits);
+    t->waits = NULL;
+    t->job = ev->job;
+    t->t_submitted = ev->t;
+    t->t_started = NAN;
+    if (t->parent && isnan(t->from))
+        apply_handed_over(s, t, ev);
+}
+
+static void apply_deferred(struct dt_trial *t, const struct dt_event *ev)
+{
+    t->deferred = ev->until;
+    t->t_deferred = ev->t;
+    t->waits_on = t->waits && ev->text && strcmp(t->waits, ev->text) == 0;
+    free(t->waits);
+    t->waits = ev->text ? dt_xstrdup(ev->text) : NULL;
+}
+
+static int apply_pruned(const struct dt_study *s, struct dt_trial *t, const struct dt_event *ev,
+                        struct dt_error *e)
+{
+    if (ev->parent && !dt_study_trial(s, ev->parent))
+        return dt_fail(e, "trial %d cannot give way to trial %d", t->id, ev->parent);
+    free(t->pruned);
+    t->pruned = dt_xstrdup(ev->text);
+    t->heir = ev->parent;
+    t->t_pruned = ev->t;
+    return 0;
 }
 
 /* How often a trial is run that fails through no fault of the configuration; runs that only lacked a tuner do not count. */
@@ -450,6 +483,15 @@ static void apply_ended(struct dt_study *s, struct dt_trial *t, const struct dt_
     }
 }
 
+static void apply_stopping(struct dt_study *s, const struct dt_event *ev)
+{
+    if (s->stop_reason && !ev->interrupted)
+        return;
+    free(s->stop_reason);
+    s->stop_reason = dt_xstrdup(ev->text);
+    s->interrupted = ev->interrupted;
+}
+
 /* A resumed study runs again what its interruption cut off, and looks anew whether it should stop.
  */
 static void apply_resumed(struct dt_study *s, const struct dt_event *ev)
@@ -496,21 +538,10 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
     case DT_EVENT_CREATED:
         return apply_created(s, ev, e);
     case DT_EVENT_SUBMITTED:
-        t->state = DT_TRIAL_SUBMITTED;
-        free(t->waits);
-        t->waits = NULL;
-        t->job = ev->job;
-        t->t_submitted = ev->t;
-        t->t_started = NAN;
-        if (t->parent && isnan(t->from))
-            apply_handed_over(s, t, ev);
+        apply_submitted(s, t, ev);
         break;
     case DT_EVENT_DEFERRED:
-        t->deferred = ev->until;
-        t->t_deferred = ev->t;
-        t->waits_on = t->waits && ev->text && strcmp(t->waits, ev->text) == 0;
-        free(t->waits);
-        t->waits = ev->text ? dt_xstrdup(ev->text) : NULL;
+        apply_deferred(t, ev);
         break;
     case DT_EVENT_STARTED:
         t->state = DT_TRIAL_STARTED;
@@ -536,24 +567,12 @@ int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_erro
     case DT_EVENT_KEPT:
         return dt_study_apply_move(s, t, ev, e);
     case DT_EVENT_PRUNED:
-        if (withdrawn)
-            return dt_study_apply_withdrawn(s, ev, e);
-        if (ev->parent && !dt_study_trial(s, ev->parent))
-            return dt_fail(e, "trial %d cannot give way to trial %d", t->id, ev->parent);
-        free(t->pruned);
-        t->pruned = dt_xstrdup(ev->text);
-        t->heir = ev->parent;
-        t->t_pruned = ev->t;
-        break;
+        return withdrawn ? dt_study_apply_withdrawn(s, ev, e) : apply_pruned(s, t, ev, e);
     case DT_EVENT_ENDED:
         apply_ended(s, t, ev);
         break;
     case DT_EVENT_STOPPING:
-        if (!s->stop_reason || ev->interrupted) {
-            free(s->stop_reason);
-            s->stop_reason = dt_xstrdup(ev->text);
-            s->interrupted = ev->interrupted;
-        }
+        apply_stopping(s, ev);
         break;
     case DT_EVENT_RESUMED:
         apply_resumed(s, ev);

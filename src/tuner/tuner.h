@@ -10,6 +10,7 @@
 #include "monitor/monitor.h"
 #include "optimizer/optimizer.h"
 #include "spec/spec.h"
+#include "stopping/prune.h"
 #include "stopping/stopping.h"
 
 #include <math.h>
@@ -91,7 +92,9 @@ struct dt_event {
 };
 #define DT_EVENT(k) {.kind = (k), .wait_s = NAN, .startup_s = NAN, .run_s = NAN, .billing = NAN, .nodes = NAN, .step = NAN, .value = NAN}
 
+/* A journal's record; what is not known or 0 is left out. */
 struct json_object *dt_event_to_json(const struct dt_event *ev);
+/* The reverse. On an error ev stays as it was. */
 int dt_event_from_json(struct json_object *o, struct dt_event *ev, struct dt_error *e);
 void dt_event_free(struct dt_event *ev); /* what it owns */
 
@@ -116,6 +119,13 @@ struct dt_series {
 /* A step that is NaN becomes the number of values by then. */
 void dt_series_add(struct dt_series *s, double step, double value, double t);
 void dt_series_free(struct dt_series *s);
+
+/* A curve of several series, with room for so many points; none so far. Its owner frees it by
+ * dt_curve_free(). */
+struct dt_curve dt_curve_new(size_t room);
+/* A point whose step is no larger than the last is passed over. */
+void dt_curve_add(struct dt_curve *c, const struct dt_point *p);
+void dt_curve_free(struct dt_curve *c);
 
 struct dt_metric {
     char *name;
@@ -267,6 +277,10 @@ void dt_study_free(struct dt_study *s);
 int dt_study_apply(struct dt_study *s, const struct dt_event *ev, struct dt_error *e);
 /* The same for an event as the journal holds it. */
 int dt_study_apply_record(struct dt_study *s, struct json_object *record, struct dt_error *e);
+/* The configuration that an event of a trial has, space->n values; caller frees. NULL: it makes no
+ * sense. */
+double *dt_study_read_config(const struct dt_study *s, const struct dt_event *ev,
+                             struct dt_error *e);
 
 enum dt_action_kind {
     DT_ACTION_NONE,   /* wait */
@@ -293,6 +307,7 @@ int dt_study_hopeless(const struct dt_study *s, char **why);
 
 /* ---- population-based training: early_stop's rule pbt (population.c) ---- */
 
+/* Whether that is the rule. */
 bool dt_study_is_population(const struct dt_study *s);
 /* A running trial whose place is to go on from the checkpoint of another (parent), and why (caller frees); 0: none. */
 int dt_study_gives_way(const struct dt_study *s, int *parent, char **why);
@@ -342,8 +357,9 @@ void dt_study_move_failed(struct dt_study *s, const struct dt_trial *t);
 void dt_trial_keep_part(const struct dt_study *s, struct dt_trial *t, bool moved);
 /* Whether its last run went on where an earlier one had ended, so that it is not the whole. */
 bool dt_trial_resumed(const struct dt_study *s, const struct dt_trial *t);
-/* How far the trial is by its own count: the metric, or NULL where it does not say. */
-const struct dt_metric *dt_trial_progress(const struct dt_study *s, const struct dt_trial *t);
+/* Of its last run: the metric "throughput", else how many of its own steps it made a second between
+ * its first report and its last. NaN: it reported neither, or no growing steps. */
+double dt_trial_throughput(const struct dt_study *s, const struct dt_trial *t);
 /* What the whole of a re-allocated trial would have been worth in the shape of a part, or of its last run (part NULL),
  * from its steady speed there: NaN where that is not known. */
 double dt_trial_worth(const struct dt_study *s, const struct dt_trial *t, const struct dt_part *part);

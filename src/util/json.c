@@ -206,6 +206,8 @@ char *dt_json_text(struct json_object *o)
 
 struct json_object *dt_json_number(double x)
 {
+    if (!isfinite(x))
+        return NULL;
     if (x == floor(x) && fabs(x) < 9e15)
         return json_object_new_int64((int64_t)x);
     char *s = dt_format_double(x);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -14,6 +15,9 @@
 extern char **environ;
 
 #define OUTPUT_MAX (1024 * 1024)
+#define LEFT_BEHIND 0.25 /* seconds that output may still come from what was left behind */
+#define LOOK_MIN 0.001   /* seconds between looks whether it has ended, at first and after output */
+#define LOOK_MAX 0.1
 
 static double clock_seconds(clockid_t id)
 {
@@ -55,33 +59,42 @@ static int spawn(char *const *argv, char *const *env, int out, int err, pid_t *p
     return rc;
 }
 
-/* Reads both pipes to their end or the deadline; -1 on time-out. */
-static int drain(const int fd[2], struct dt_buf buf[2], double deadline)
+/* Takes what a pipe has; false at its end. */
+static bool take_output(int fd, struct dt_buf *buf)
 {
-    bool open_[2] = {true, true};
-    while (open_[0] || open_[1]) {
+    char chunk[4096];
+    ssize_t n = read(fd, chunk, sizeof(chunk));
+    size_t room = OUTPUT_MAX - buf->len;
+    if (n > 0)
+        dt_buf_addn(buf, chunk, (size_t)n < room ? (size_t)n : room);
+    return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
+/* Reads both pipes to the end of the process, and a moment longer where something that it has left
+ * behind still holds them. -1: it has not ended at the deadline (0: there is none). */
+static int drain(pid_t pid, const int fd[2], struct dt_buf buf[2], int *status, double deadline)
+{
+    bool open_[2] = {true, true}, ended = false;
+    double until = deadline > 0 ? deadline : INFINITY, pause = LOOK_MIN;
+    while (open_[0] || open_[1] || !ended) {
         struct pollfd p[2] = {{open_[0] ? fd[0] : -1, POLLIN, 0},
                               {open_[1] ? fd[1] : -1, POLLIN, 0}};
-        int wait_ms = -1;
-        if (deadline > 0) {
-            double left = deadline - dt_monotonic();
-            if (left <= 0)
-                return -1;
-            wait_ms = left < 60 ? (int)(left * 1000) + 1 : 60000;
+        pid_t gone = ended ? 0 : waitpid(pid, status, WNOHANG);
+        if (gone == pid || (gone < 0 && errno == ECHILD)) { /* where SIGCHLD is ignored */
+            ended = true;
+            until = dt_monotonic() + LEFT_BEHIND;
         }
-        if (poll(p, 2, wait_ms) < 0 && errno != EINTR)
+        double left = until - dt_monotonic();
+        if (left <= 0)
+            return ended ? 0 : -1;
+        if (poll(p, 2, (int)ceil(1000 * fmin(left, pause))) < 0 && errno != EINTR)
             return -1;
+        pause = fmin(2 * pause, LOOK_MAX);
         for (int i = 0; i < 2; i++) {
-            char chunk[4096];
             if (!open_[i] || !p[i].revents)
                 continue;
-            ssize_t n = read(fd[i], chunk, sizeof(chunk));
-            if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
-                open_[i] = false;
-            else if (n > 0) {
-                size_t room = OUTPUT_MAX - buf[i].len;
-                dt_buf_addn(&buf[i], chunk, (size_t)n < room ? (size_t)n : room);
-            }
+            open_[i] = take_output(fd[i], &buf[i]);
+            pause = LOOK_MIN;
         }
     }
     return 0;
@@ -107,10 +120,11 @@ int dt_proc_run(char *const *argv, char *const *env, double timeout, struct dt_p
     close(err[1]);
     bool late = false;
     if (rc == 0) {
-        late = drain((int[]){out[0], err[0]}, buf, timeout > 0 ? dt_monotonic() + timeout : 0) < 0;
+        late = drain(pid, (int[]){out[0], err[0]}, buf, &r->status,
+                     timeout > 0 ? dt_monotonic() + timeout : 0) < 0;
         if (late)
             kill(pid, SIGKILL);
-        while (waitpid(pid, &r->status, 0) < 0 && errno == EINTR)
+        while (late && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
             ;
     }
     close(out[0]);

@@ -1,4 +1,5 @@
-/* util: what every other part stands on. No policy, no Slurm, no global state.
+/* util: what every other part stands on. No policy, no global state; of Slurm no more than what its
+ * headers are like (slurm.h).
  *
  * Conventions of the whole library:
  *  - a function that can fail takes a `struct dt_error *` last, returns -1 (or NULL) and leaves in
@@ -113,7 +114,8 @@ struct json_object *dt_json_parse(const char *text, const char *what, struct dt_
 int dt_json_line(const char *text, const char *const *path);
 /* One-line text of the object. Caller frees. */
 char *dt_json_text(struct json_object *o);
-/* A number in its shortest form; an integer where it is one and fits. */
+/* A number in its shortest form; an integer where it is one and fits; null where it is not finite.
+ */
 struct json_object *dt_json_number(double x);
 /* Lookups that give a default where the key is absent or of another type. Strings are borrowed. */
 const char *dt_json_str(struct json_object *o, const char *key, const char *fallback);
@@ -136,10 +138,10 @@ char *dt_read_text(const char *path, size_t max, struct dt_error *e);
 char *dt_read_fd(int fd, const char *what, size_t max, size_t *len, struct dt_error *e);
 /* write() until all is written; 0, or -1 and errno. */
 int dt_write_all(int fd, const char *data, size_t len);
-/* Writes to a temporary file beside it, fsyncs, renames. */
 /* For what a user's program has written, which may be anything: never waits, and only a regular file
  * is opened. -1: none is there. */
 int dt_open_regular(const char *path);
+/* Writes to a temporary file beside it, fsyncs, renames. */
 int dt_write_file(const char *path, const char *data, size_t len, unsigned mode,
                   struct dt_error *e);
 int dt_mkdirs(const char *path, struct dt_error *e);
@@ -183,9 +185,9 @@ struct dt_proc_result {
     int status;      /* as waitpid() gives it */
     char *out, *err; /* what it wrote, NUL-terminated, each cut at 1 MiB; owned */
 };
-/* Runs argv with `env` (NULL: ours) to its end, at most `timeout` seconds (<= 0: no limit; then it
- * is killed). SIGTERM, SIGINT, SIGHUP and SIGUSR1 are blocked in the child, so that a signal to our
- * whole job does not cut a submission in half. */
+/* Runs argv with `env` (NULL: ours) to its end, whatever it leaves behind, at most `timeout`
+ * seconds (<= 0: no limit; then it is killed). SIGTERM, SIGINT, SIGHUP and SIGUSR1 are blocked in
+ * the child, so that a signal to our whole job does not cut a submission in half. */
 int dt_proc_run(char *const *argv, char *const *env, double timeout, struct dt_proc_result *r,
                 struct dt_error *e);
 void dt_proc_result_free(struct dt_proc_result *r);

@@ -511,6 +511,29 @@ static void the_first_value_that_reaches_the_target_is_not_missed(void **state)
     over(&r);
 }
 
+static void a_time_that_cannot_be_is_that_of_the_reading(void **state)
+{
+    static const char *const times[] = {"12.3", "1732900000123", "NaN", "-Infinity", "1e999"};
+    struct reading r = reading("");
+    (void)state;
+    r.t.t_created = dt_now() - 10;
+    for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
+        char *line = dt_xasprintf("{\"loss\": 3, \"time\": %s}\n", times[i]);
+        puts_(FILE_, line);
+        forget_events(&r);
+        dt_feed_read(r.f, r.spec, &r.t, true, &r.events, &r.n);
+        assert_true(r.n == 1 && fabs(r.events[0].t - dt_now()) < 60);
+        free(line);
+    }
+    char *line = dt_xasprintf("{\"loss\": 3, \"time\": %.1f}\n", r.t.t_created - 3600);
+    puts_(FILE_, line);
+    forget_events(&r);
+    dt_feed_read(r.f, r.spec, &r.t, true, &r.events, &r.n);
+    assert_true(r.n == 1 && fabs(r.events[0].t - (r.t.t_created - 3600)) < 0.1);
+    free(line);
+    over(&r);
+}
+
 static void a_restarted_tuner_goes_on_where_the_journal_ends(void **state)
 {
     struct reading r = reading("");
@@ -805,7 +828,7 @@ static void what_is_missing_is_said_with_its_pattern(void **state)
     ends_with(BY_ACC, "acc", NAN, "the last value of acc was not a finite number");
     ends_with(WORKERS
               ", \"objective\": {\"metric\": \"throughput\"}, \"metrics\": {\"step\": \"iter\"}",
-              "iter", 1, "neither throughput nor iter, at two times, was reported");
+              "iter", 1, "neither throughput nor iter, growing with time, was reported");
 }
 
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
@@ -827,6 +850,7 @@ int main(void)
         IN_FOLDER(each_look_gives_the_latest_value_of_each_metric),
         IN_FOLDER(the_step_is_what_spec_says_and_patterns_have_the_last_one),
         IN_FOLDER(the_first_value_that_reaches_the_target_is_not_missed),
+        IN_FOLDER(a_time_that_cannot_be_is_that_of_the_reading),
         IN_FOLDER(a_restarted_tuner_goes_on_where_the_journal_ends),
         IN_FOLDER(what_cannot_be_read_is_said),
         IN_FOLDER(two_sources_that_differ_are_named),

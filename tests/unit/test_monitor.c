@@ -185,6 +185,15 @@ static void apply(struct fixture *f, struct dt_event ev)
     dt_event_free(&ev);
 }
 
+/* What a run used as a whole; NULL where nothing is known. */
+static const struct dt_usage *of_run(const struct dt_role_usage *r, int run)
+{
+    for (size_t i = 0; i < r->nruns; i++)
+        if (r->runs[i].run == run)
+            return &r->runs[i].u;
+    return NULL;
+}
+
 static void a_trial_keeps_a_window_and_the_whole(void **state)
 {
     struct fixture *f = *state;
@@ -200,12 +209,12 @@ static void a_trial_keeps_a_window_and_the_whole(void **state)
         assert_true(all->n == 2 && ps == &all->v[0]); /* by name, whichever told first */
         assert_int_equal(ps->n, DT_USAGE_WINDOW);
         assert_true(ps->recent[0].t == 100 - DT_USAGE_WINDOW && ps->recent[ps->n - 1].t == 99);
-        const struct dt_usage *whole = dt_role_usage_of_run(ps, 1);
+        const struct dt_usage *whole = of_run(ps, 1);
         assert_true(whole->n == 50 && whole->t == 99);
         NEAR(whole->mean[DT_RESOURCE_CPU], 0.745);
-        assert_true(dt_role_usage_of_run(dt_role_usages_find(all, "worker"), 1)->n == 100);
+        assert_true(of_run(dt_role_usages_find(all, "worker"), 1)->n == 100);
         assert_null(dt_role_usages_find(all, "chief"));
-        assert_null(dt_role_usage_of_run(ps, 2));
+        assert_null(of_run(ps, 2));
     }
 }
 
@@ -224,8 +233,8 @@ static void a_new_run_begins_anew_and_the_old_is_kept(void **state)
     assert_int_equal(ps->n, 0);
     apply(f, usage_event(2, "ps", cpu(9, 1, 0.25, 0.5)));
     assert_int_equal(ps->n, 1);
-    NEAR(dt_role_usage_of_run(ps, 1)->mean[DT_RESOURCE_CPU], 1);
-    NEAR(dt_role_usage_of_run(ps, 2)->mean[DT_RESOURCE_CPU], 0.25);
+    NEAR(of_run(ps, 1)->mean[DT_RESOURCE_CPU], 1);
+    NEAR(of_run(ps, 2)->mean[DT_RESOURCE_CPU], 0.25);
 }
 
 /* ---- /proc and /sys of a made-up machine ---- */
@@ -761,7 +770,7 @@ static void a_restarted_tuner_counts_nothing_twice(void **state)
     assert_int_equal(first + take(f, feed, true), 8);
     assert_int_equal(take(f, feed, true), 0);
     const struct dt_usage *u =
-        dt_role_usage_of_run(dt_role_usages_find(&dt_study_trial(f->s, 1)->usage, "ps"), 1);
+        of_run(dt_role_usages_find(&dt_study_trial(f->s, 1)->usage, "ps"), 1);
     assert_true(u->n == 8);
     assert_true(fabs(u->mean[DT_RESOURCE_MEM] - 0.5) < 1e-4);
     dt_usage_feed_free(feed);

@@ -14,6 +14,31 @@
 
 #define JOB 77
 
+/* Of two configurations, without a job as submitted. */
+struct study {
+    struct dt_spec *spec;
+    struct dt_space *space;
+    struct dt_study *s;
+};
+
+static struct study study(void)
+{
+    static const char text[] = "{\"dt\": {\"workers\": [1, 2]}}";
+    struct json_object *json = dt_json_parse(text, "S.json", NULL);
+    struct dt_spec *spec = dt_spec_parse(json, text, "S.json", NULL);
+    struct dt_space *space = dt_space_new(spec->params, spec->nparams, &spec->constraints, NULL, 0,
+                                          NULL, NULL, NULL, 0, NULL);
+    json_object_put(json);
+    return (struct study){spec, space, dt_study_new(spec, space, NULL, NULL)};
+}
+
+static void done(struct study *f)
+{
+    dt_study_free(f->s);
+    dt_space_free(f->space);
+    dt_spec_free(f->spec);
+}
+
 /* Slurm took the job, but what it answered was lost, and the signal comes before the next try. */
 struct cut_off {
     double now;
@@ -88,7 +113,6 @@ static void note(void *arg, const struct dt_study *s, const struct dt_event *ev)
 
 static void a_job_found_at_the_end_is_cancelled_by_its_own_number(void **state)
 {
-    static const char text[] = "{\"dt\": {\"workers\": [1, 2]}}";
     const struct dt_backend_ops ops = {
         .name = "cut off",
         .now = now,
@@ -102,11 +126,8 @@ static void a_job_found_at_the_end_is_cancelled_by_its_own_number(void **state)
     struct dt_backend b = {&ops, &c};
     struct dt_reporter r = {.event = note, .arg = &c};
     struct dt_error e = DT_ERROR_INIT;
-    struct json_object *json = dt_json_parse(text, "S.json", &e);
-    struct dt_spec *spec = dt_spec_parse(json, text, "S.json", &e);
-    struct dt_space *space = dt_space_new(spec->params, spec->nparams, &spec->constraints, NULL, 0,
-                                          NULL, NULL, NULL, 0, &e);
-    struct dt_study *s = dt_study_new(spec, space, NULL, &e);
+    struct study f = study();
+    struct dt_study *s = f.s;
     char *want;
     (void)state;
     assert_int_equal(dt_study_run(s, &b, NULL, &r, NULL, &c.stop, &e), 1);
@@ -119,16 +140,91 @@ static void a_job_found_at_the_end_is_cancelled_by_its_own_number(void **state)
     assert_true(c.swept);
     free(want);
     dt_buf_free(&c.said);
-    dt_study_free(s);
-    dt_space_free(space);
-    dt_spec_free(spec);
-    json_object_put(json);
+    done(&f);
+}
+
+/* ---- a clock that is set back ---- */
+
+/* A trial that does not end, and each wait is over at its time, but by a clock of an hour before. */
+struct set_back {
+    double now;
+    int stop, waits;
+};
+
+static double set_back_now(void *b)
+{
+    return ((struct set_back *)b)->now;
+}
+
+static int set_back_submit(void *b, const struct dt_study *s, const struct dt_trial *t,
+                           struct dt_event *ev, struct dt_error *e)
+{
+    struct set_back *c = b;
+    (void)s;
+    (void)e;
+    *ev = (struct dt_event)DT_EVENT(DT_EVENT_SUBMITTED);
+    ev->t = c->now;
+    ev->trial = t->id;
+    ev->run = t->run;
+    ev->job = JOB;
+    return 0;
+}
+
+static int set_back_cancel(void *b, const struct dt_trial *t, struct dt_error *e)
+{
+    (void)b;
+    (void)t;
+    (void)e;
+    return 0;
+}
+
+static int set_back_wait(void *b, const struct dt_study *s, double until, struct dt_event **events,
+                         size_t *n, struct dt_error *e)
+{
+    struct set_back *c = b;
+    (void)s;
+    *events = NULL;
+    *n = 0;
+    c->stop = SIGTERM;
+    c->now = until - 3600;
+    return ++c->waits < 10 ? 0 : dt_fail(e, "it waits for ever");
+}
+
+static int set_back_sweep(void *b, struct dt_error *e)
+{
+    (void)b;
+    (void)e;
+    return 0;
+}
+
+static void trials_that_were_cancelled_are_not_waited_for_by_a_clock_that_is_set_back(void **state)
+{
+    const struct dt_backend_ops ops = {
+        .name = "set back",
+        .now = set_back_now,
+        .submit = set_back_submit,
+        .cancel = set_back_cancel,
+        .wait = set_back_wait,
+        .sweep = set_back_sweep,
+    };
+    struct set_back c = {.now = 10000};
+    struct dt_backend b = {&ops, &c};
+    struct dt_error e = DT_ERROR_INIT;
+    struct study f = study();
+    struct dt_study *s = f.s;
+    (void)state;
+    assert_int_equal(dt_study_run(s, &b, NULL, NULL, NULL, &c.stop, &e), 1);
+    assert_int_equal(c.waits, 2);
+    assert_int_equal(s->trials[0].cause, DT_CAUSE_INTERRUPTED);
+    done(&f);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_found_at_the_end_is_cancelled_by_its_own_number),
+        cmocka_unit_test(
+            trials_that_were_cancelled_are_not_waited_for_by_a_clock_that_is_set_back),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* Layout steps without Slurm: who gets which part of an allocation, what fits at all, and what a
  * trial finds in its environment. */
-#include "backend/slurm_private.h"
+#include "backend/steps.c"
 #include "expand/expand.h"
 
 #include <setjmp.h>
@@ -9,9 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
+#include <poll.h>
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 
@@ -416,6 +414,90 @@ static void a_trial_sees_its_share_and_not_the_job(void **state)
     dt_books_free(&b);
 }
 
+/* ---- runs ---- */
+
+/* A program may write what it likes into its trial's folder, also over dt-launch's records. */
+static void what_a_record_does_not_say_is_no_time(void **state)
+{
+    struct dt_event *events = NULL;
+    size_t n = 0;
+    struct dt_events out = {&events, &n};
+    struct dt_trial t = {.id = 1, .run = 1};
+    (void)state;
+    dt_events_add(&out, DT_EVENT_STARTED, &t, NAN);
+    dt_events_add(&out, DT_EVENT_STARTED, &t, INFINITY);
+    dt_events_add(&out, DT_EVENT_STARTED, &t, 17);
+    assert_true(fabs(events[0].t - dt_now()) < 60 && fabs(events[1].t - dt_now()) < 60);
+    assert_true(n == 3 && events[2].t == 17);
+    free(events);
+}
+
+static double set_by; /* seconds that the clock was set by, from its second reading on */
+static int readings;
+
+double __real_dt_now(void);
+double __wrap_dt_now(void)
+{
+    return __real_dt_now() + (readings++ ? set_by : 0);
+}
+
+int __wrap_dt_slurm_steps_load(uint32_t job, const char *mark, struct dt_slurm_steps *steps,
+                               struct dt_error *e)
+{
+    (void)job;
+    (void)mark;
+    (void)steps;
+    return dt_fail(e, "slurmctld does not answer");
+}
+
+static void a_wait_is_as_long_however_the_clock_is_set(void **state)
+{
+    struct dt_study none = {0};
+    struct steps b = {.c = {.wake_fd = -1}, .tick = TICK_MIN};
+    struct dt_event *events = NULL;
+    size_t n = 0;
+    (void)state;
+    double begun = dt_monotonic();
+    readings = 0;
+    set_by = -3600;
+    alarm(60);
+    assert_int_equal(wait_for(&b, &none, __real_dt_now() + 0.2, &events, &n, NULL), 0);
+    alarm(0);
+    set_by = 0;
+    assert_true(dt_monotonic() - begun >= 0.15 && n == 0);
+}
+
+/* While slurmctld is away nobody knows whether steps are left, and the system gives numbers of
+ * processes again. */
+static void nobody_else_is_ended_for_a_run_that_is_gone(void **state)
+{
+    struct steps b = {0};
+    struct run r = {.name = (char *)"t.dt-1-1-1", .ended = 1, .force = INFINITY};
+    pid_t other = fork();
+    (void)state;
+    if (other == 0) {
+        setpgid(0, 0);
+        pause();
+        _exit(0);
+    }
+    setpgid(other, other);
+    r.group = fork();
+    if (r.group == 0)
+        _exit(0);
+    setpgid(r.group, r.group);
+    for (int i = 0; i < 1000 && !r.gone; i++) {
+        assert_false(is_over(&b, &r));
+        poll(NULL, 0, 10);
+    }
+    assert_true(r.gone);
+    r.group = other;
+    r.force = 0;
+    assert_false(is_over(&b, &r));
+    assert_true(kill(other, SIGTERM) == 0);
+    int status;
+    assert_true(waitpid(other, &status, 0) == other && WTERMSIG(status) == SIGTERM);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -430,6 +512,9 @@ int main(void)
         cmocka_unit_test(what_is_asked_for_is_about_what_comes),
         cmocka_unit_test(a_trials_script_says_where_it_is),
         cmocka_unit_test(a_trial_sees_its_share_and_not_the_job),
+        cmocka_unit_test(what_a_record_does_not_say_is_no_time),
+        cmocka_unit_test(a_wait_is_as_long_however_the_clock_is_set),
+        cmocka_unit_test(nobody_else_is_ended_for_a_run_that_is_gone),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

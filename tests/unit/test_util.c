@@ -353,6 +353,7 @@ static void json_numbers_are_exact(void **state)
         free(text);
         json_object_put(o);
     }
+    assert_true(!dt_json_number(NAN) && !dt_json_number(-INFINITY)); /* no JSON has them */
 }
 
 /* ---- tables ---- */
@@ -460,6 +461,32 @@ static void programs_run_to_their_end(void **state)
                      0);
     assert_string_equal(r.out, "1\n");
     dt_proc_result_free(&r);
+}
+
+/* As a site's wrapper of sbatch may, which leaves something behind, and programs that become
+ * daemons. */
+static void only_the_program_itself_is_waited_for(void **state)
+{
+    struct dt_proc_result r;
+    struct dt_error e = DT_ERROR_INIT;
+    double begun = dt_monotonic();
+    (void)state;
+    assert_int_equal(dt_proc_run((char *[]){"sh", "-c", "sleep 30 & echo 77; exit 4", NULL}, NULL,
+                                 20, &r, &e),
+                     0);
+    assert_string_equal(r.out, "77\n");
+    assert_int_equal(WEXITSTATUS(r.status), 4);
+    dt_proc_result_free(&r);
+    assert_int_equal(dt_proc_run((char *[]){"sh", "-c", "exec >&- 2>&- sleep 30", NULL}, NULL, 0.2,
+                                 &r, &e),
+                     -1);
+    dt_error_clear(&e);
+    signal(SIGCHLD, SIG_IGN); /* as it may be inherited: then nobody is told of an end */
+    assert_int_equal(dt_proc_run((char *[]){"echo", "5", NULL}, NULL, 20, &r, &e), 0);
+    signal(SIGCHLD, SIG_DFL);
+    assert_string_equal(r.out, "5\n");
+    dt_proc_result_free(&r);
+    assert_true(dt_monotonic() - begun < 15);
 }
 
 static void slow_programs_are_killed_and_absent_ones_named(void **state)
@@ -590,6 +617,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(broken_tables_are_refused),
         cmocka_unit_test(files_are_written_whole_and_read_back),
         cmocka_unit_test(programs_run_to_their_end),
+        cmocka_unit_test(only_the_program_itself_is_waited_for),
         cmocka_unit_test(slow_programs_are_killed_and_absent_ones_named),
         cmocka_unit_test(long_output_is_cut_and_signals_are_blocked),
         cmocka_unit_test(an_executable_keeps_its_path_when_it_is_replaced),
