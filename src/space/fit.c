@@ -38,7 +38,8 @@ static int by_weight(const void *a, const void *b, void *arg)
 
 /* Before a component of a heterogeneous job its others were tested, and the last that wants GPUs
  * has left the nodes with some a little lighter: they are taken first, also for those that want
- * none. */
+ * none. Tests of other jobs undo that, so that beside them a job may start that never does alone.
+ */
 static size_t near_gpus(const struct dt_node_class *k, const struct dt_needed *needs, size_t n)
 {
     size_t near = 0;
@@ -106,7 +107,7 @@ static struct lack lack_of(const struct dt_needed *n)
                          .spare = hoped - n->min_nodes,
                          .cpus = n->min_cpus,
                          .tasks = r->gpus_per_task ? n->tasks : 0,
-                         .gpus = r->gpus,
+                         .gpus = dt_most(r->gpus, n->tasks * r->gpus_per_task),
                          .left = n->max_nodes,
                          .demanded = n->min_nodes,
                          .budget = dt_most(n->min_cpus, n->cpus_per_gpu * gpus)};

@@ -123,13 +123,14 @@ static size_t cpus_with_memory(const struct dt_needed *n, const struct dt_node_c
     return cpus - cpus % n->cpus;
 }
 
-static size_t tasks_by_gpus(const struct dt_needed *n, const struct dt_node_class *k, size_t gpus)
+/* The GPUs that the node's memory is enough for: they count for the job, though not for the tasks
+ * of this node. */
+static size_t gpus_with_memory(const struct dt_needed *n, const struct dt_node_class *k,
+                               const struct dt_cluster *p, size_t gpus)
 {
-    const struct dt_request *a = n->request;
-    size_t tasks = a->gpus_per_task ? gpus / a->gpus_per_task : DT_ANY;
-    if (n->memory == DT_MEMORY_GPU && n->mem_mib && a->gpus_per_task)
-        tasks = dt_least(tasks, (size_t)(k->mem_mib / n->mem_mib) / a->gpus_per_task);
-    return tasks;
+    bool given_out =
+        n->memory == DT_MEMORY_GPU && n->mem_mib && (!p->scheduling.known || p->scheduling.memory);
+    return given_out ? dt_least(gpus, (size_t)(k->mem_mib / n->mem_mib)) : gpus;
 }
 
 /* The tasks that a node must hold for it to be of use: as many as a socket or a core may have, too,
@@ -146,7 +147,8 @@ static size_t tasks_at_least(const struct dt_needed *n)
 static bool has_gpus(const struct dt_needed *n, const struct dt_node_class *k, size_t gpus)
 {
     const struct dt_request *r = n->request;
-    size_t used = n->whole_nodes ? gpus : dt_most(r->gpus_per_node, 1);
+    size_t used = dt_most(r->gpus_per_node, r->gpus_per_task * r->tasks_per_node);
+    used = n->whole_nodes ? gpus : dt_most(used, 1);
     if (r->gpus_per_node > gpus || r->gpus_per_task > gpus || r->gpus_per_socket > gpus ||
         (r->gpus && !gpus))
         return false;
@@ -165,7 +167,10 @@ struct dt_room dt_room_of(const struct dt_needed *n, const struct dt_node_class 
         !has_gres(k, r->gres) || !has_gpus(n, k, room.gpus))
         return none;
     room.cpus = room.counted = cpus_with_memory(n, k, p, open_cpus(n, k, p));
-    room.tasks = dt_least(room.cpus / n->cpus, tasks_by_gpus(n, k, room.gpus));
+    room.tasks = room.cpus / n->cpus;
+    if (r->gpus_per_task)
+        room.tasks = dt_least(room.tasks, room.gpus / r->gpus_per_task);
+    room.gpus = gpus_with_memory(n, k, p, room.gpus);
     if (r->gpus && n->cpus_per_gpu) /* a GPU counts with its CPUs only */
         room.gpus = dt_least(room.gpus, room.cpus / n->cpus_per_gpu);
     if (room.cpus < n->node_cpus || (r->gpus && !room.gpus))

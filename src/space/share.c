@@ -39,13 +39,12 @@ static size_t in_units(const struct dt_needed *n, const struct dt_node_class *k,
     return dt_parts(cpus, unit) * unit;
 }
 
-static int in_table(const void *a, const void *b, void *parts)
+static int in_table(const void *a, const void *b, void *arg)
 {
+    const struct dt_part *parts = arg;
     size_t i = *(const size_t *)a, j = *(const size_t *)b;
-    const struct dt_part *x = (const struct dt_part *)parts + i;
-    const struct dt_part *y = (const struct dt_part *)parts + j;
-    if (x->place != y->place)
-        return x->place < y->place ? -1 : 1;
+    if (parts[i].place != parts[j].place)
+        return parts[i].place < parts[j].place ? -1 : 1;
     return i < j ? -1 : 1;
 }
 

@@ -299,9 +299,19 @@ static void jobs_as_submitted_can_start_or_never(void **state)
         {{"gpus=13"}, "more CPUs"},
         {{"gpus-per-node=2", "nodes=3", "mem-per-gpu=4G"}, NULL},
         {{"gpus-per-node=2", "nodes=3", "mem-per-gpu=5G"}, "more CPUs"},
+        {{"gpus-per-task=1", "mem-per-gpu=4G", "ntasks=6"}, NULL},
+        {{"gpus-per-task=1", "mem-per-gpu=4G", "ntasks=7"}, "more CPUs"},
+        {{"gpus-per-task=3", "mem-per-gpu=4G", "ntasks=3"}, "more CPUs"},
+        {{"gpus-per-task=3", "mem-per-gpu=4G", "nodes=2", "ntasks-per-node=1"}, "more CPUs"},
         {{"gpus-per-task=1", "cpus-per-gpu=3", "ntasks=6"}, NULL},
         {{"gpus-per-task=1", "cpus-per-gpu=3", "ntasks=7"}, "more CPUs"},
         {{"gpus=2", "nodes=8", "ntasks=1"}, NULL}, /* which is one node */
+        {{"gpus=1", "ntasks=10"}, NULL},           /* and which is two, the GPU on one of them */
+        {{"gpus=1", "ntasks=10", "nodes=1"}, "more CPUs"},
+        {{"gpus-per-task=1", "nodes=3"}, NULL}, /* with a task each */
+        {{"gpus-per-task=1", "nodes=1-3"}, "sbatch refuses"},
+        {{"gpus-per-task=1", "nodes=3", "cpus-per-task=1"}, "sbatch refuses"},
+        {{"gpus-per-task=1", "nodes=3", "cpus-per-task=1", "ntasks-per-node=1"}, NULL},
         {{"gpus=6", "cpus-per-gpu=3"}, NULL},
         {{"gpus=7", "cpus-per-gpu=3"}, "more CPUs"}, /* though there are 12 */
         {{"tmp=1G"}, NULL},
@@ -444,6 +454,9 @@ static void components_take_nodes_in_slurms_order(void **state)
     "\"mem\": 4096, \"sockets\": 2, \"cores\": 2, \"threads\": 2}]}"
 #define WITH_GPUS                                                                                  \
     "{\"nodes\": [{\"count\": 2, \"cpus\": 3, \"mem\": 4096, \"gpus\": 2, \"gres\": \"gpu:a:2\"}]}"
+#define LITTLE_MEMORY                                                                              \
+    "{\"nodes\": [{\"count\": 1, \"cpus\": 8, \"mem\": 8192, \"gpus\": 4, \"gres\": \"gpu:a:4\"}," \
+    "{\"count\": 1, \"cpus\": 4, \"mem\": 4096, \"gpus\": 2, \"gres\": \"gpu:b:2\"}]}"
 #define GAP(places)                                                                                \
     "{\"nodes\": [{\"count\": 2, \"cpus\": 4, \"mem\": 4096, \"places\": \"1-2\"},"                \
     "{\"count\": 3, \"cpus\": 2, \"mem\": 4096, \"places\": \"" places "\"}]}"
@@ -486,6 +499,23 @@ static void tasks_start_with_the_cpus_that_their_nodes_give(void **state)
          {{.tasks = 3, .cpus = 2, .whole_nodes = true, .gpus_per_node = 1}},
          "more CPUs"},
         {WITH_GPUS, {{.tasks = 2, .cpus = 2, .whole_nodes = true, .gpus_per_node = 1}}, NULL},
+        /* memory is enough for 3 and 1 of the GPUs, which is 4 of all, not 2 of each */
+        {LITTLE_MEMORY,
+         {{.tasks = 2,
+           .gpus_per_task = 2,
+           .nodes = 2,
+           .nodes_max = 2,
+           .memory = DT_MEMORY_GPU,
+           .mem_mib = 2550}},
+         NULL},
+        {LITTLE_MEMORY,
+         {{.tasks = 2,
+           .gpus_per_task = 2,
+           .nodes = 2,
+           .nodes_max = 2,
+           .memory = DT_MEMORY_GPU,
+           .mem_mib = 2800}},
+         "more CPUs"},
         /* as many tasks as a core may have must fit on each node */
         {WITH_GPUS, {{.tasks = 2, .cpus = 2, .tasks_per_core = 2}}, "more CPUs"},
         {WITH_GPUS, {{.tasks = 2, .cpus = 2, .tasks_per_core = 1}}, NULL},
