@@ -49,7 +49,8 @@ const char *dt_need_why_not(const struct dt_needed *n, const struct dt_cluster *
 /* What a node of a class holds of a job; nothing where it is of no use. */
 struct dt_room {
     size_t cpus, tasks, gpus;
-    size_t counted; /* of the CPUs, when nodes are picked: beside GRES only those of whole tasks */
+    size_t counted; /* of the CPUs, when nodes are picked: beside GRES only those of whole tasks or
+                       of GPUs */
 };
 struct dt_room dt_room_of(const struct dt_needed *n, const struct dt_node_class *k,
                           const struct dt_cluster *p);

@@ -182,5 +182,7 @@ struct dt_room dt_room_of(const struct dt_needed *n, const struct dt_node_class 
         room.tasks = dt_least(room.tasks, r->tasks_per_node);
     if ((gpus || r->gpus_per_socket || r->gres) && !n->cpus_per_gpu && !r->overcommit)
         room.counted = (room.tasks - room.tasks % here) * n->cpus;
+    if (r->cpus_per_gpu && (r->gpus || r->gpus_per_task))
+        room.counted = dt_least(room.counted, room.gpus * r->cpus_per_gpu);
     return room;
 }

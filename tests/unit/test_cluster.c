@@ -499,6 +499,8 @@ static void tasks_start_with_the_cpus_that_their_nodes_give(void **state)
          {{.tasks = 3, .cpus = 2, .whole_nodes = true, .gpus_per_node = 1}},
          "more CPUs"},
         {WITH_GPUS, {{.tasks = 2, .cpus = 2, .whole_nodes = true, .gpus_per_node = 1}}, NULL},
+        {WITH_GPUS, {{.tasks = 4, .gpus = 3, .cpus_per_gpu = 1}}, NULL}, /* or those of GPUs */
+        {WITH_GPUS, {{.tasks = 5, .gpus = 3, .cpus_per_gpu = 1}}, "more CPUs"},
         /* memory is enough for 3 and 1 of the GPUs, which is 4 of all, not 2 of each */
         {LITTLE_MEMORY,
          {{.tasks = 2,
