@@ -117,11 +117,21 @@ static const char *options_why_not(const struct dt_request *r)
     return NULL;
 }
 
+/* Of whole nodes slurmctld takes the first of the partition for all, unless it raises the CPUs. */
+static bool is_over_cpus(const struct dt_needed *n, const struct dt_partition_limits *l)
+{
+    uint64_t cap = l->max_mem_per_cpu, mem = n->request->mem_mib;
+    return cap && l->first_cpus && n->whole_nodes && n->request->memory == DT_MEMORY_NODE &&
+           n->request->cpus >= (mem + cap - 1) / cap && mem > l->first_cpus * cap;
+}
+
 static const char *memory_why_not(const struct dt_needed *n, const struct dt_partition_limits *l)
 {
     const struct dt_request *r = n->request;
     uint64_t mem = n->mem_mib;
     size_t cpus = dt_most(r->tasks_per_node, 1);
+    if (is_over_cpus(n, l))
+        return "partition: it allows less memory a CPU";
     if (!l->max_mem_per_node)
         return NULL;
     if (n->memory == DT_MEMORY_NODE && !mem)

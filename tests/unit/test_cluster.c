@@ -452,6 +452,9 @@ static void components_take_nodes_in_slurms_order(void **state)
 #define TWO_THREADS                                                                                  \
     "{\"scheduling\": {\"memory\": true, \"cores\": true}, \"nodes\": [{\"count\": 3, \"cpus\": 8, " \
     "\"mem\": 4096, \"sockets\": 2, \"cores\": 2, \"threads\": 2}]}"
+#define MEM_PER_CPU                                                                                         \
+    "{\"nodes\": [{\"count\": 3, \"cpus\": 4, \"mem\": 4096}, {\"count\": 2, \"cpus\": 8, \"mem\": 4096}]," \
+    "\"max_mem_per_cpu\": 700, \"first_cpus\": 4}"
 #define WITH_GPUS                                                                                  \
     "{\"nodes\": [{\"count\": 2, \"cpus\": 3, \"mem\": 4096, \"gpus\": 2, \"gres\": \"gpu:a:2\"}]}"
 #define LITTLE_MEMORY                                                                              \
@@ -518,6 +521,15 @@ static void tasks_start_with_the_cpus_that_their_nodes_give(void **state)
            .memory = DT_MEMORY_GPU,
            .mem_mib = 2800}},
          "more CPUs"},
+        /* memory of a whole node is judged by the first node's CPUs where no CPUs are added for it
+         */
+        {MEM_PER_CPU,
+         {{.tasks = 1, .cpus = 6, .whole_nodes = true, .memory = DT_MEMORY_NODE, .mem_mib = 3774}},
+         "partition: it allows less memory a CPU"},
+        {MEM_PER_CPU,
+         {{.tasks = 1, .cpus = 5, .whole_nodes = true, .memory = DT_MEMORY_NODE, .mem_mib = 3774}},
+         NULL},
+        {MEM_PER_CPU, {{.tasks = 1, .cpus = 6, .memory = DT_MEMORY_NODE, .mem_mib = 3774}}, NULL},
         /* as many tasks as a core may have must fit on each node */
         {WITH_GPUS, {{.tasks = 2, .cpus = 2, .tasks_per_core = 2}}, "more CPUs"},
         {WITH_GPUS, {{.tasks = 2, .cpus = 2, .tasks_per_core = 1}}, NULL},
