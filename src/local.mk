@@ -9,8 +9,8 @@ libdt_a_SOURCES = \
 libdt_a_SOURCES += \
 	src/space/space.h src/space/param.c src/space/constraint.c src/space/condition.c src/space/space.c \
 	src/space/beside.c src/space/fidelity.c src/space/cluster.h src/space/cluster_private.h \
-	src/space/cluster.c src/space/cluster_json.c src/space/features.c src/space/feasible.h src/space/feasible_private.h \
-	src/space/feasible.c src/space/need.c src/space/fit.c \
+	src/space/cluster.c src/space/cluster_json.c src/space/features.c src/space/places.c src/space/feasible.h src/space/feasible_private.h \
+	src/space/feasible.c src/space/need.c src/space/room.c src/space/fit.c src/space/share.c \
 	src/space/fields.h src/space/fields.c \
 	src/space/system.h src/space/system_private.h src/space/system.c src/space/system_part.c src/space/system_text.c
 

@@ -74,7 +74,9 @@ static struct dt_node_kind *kind_for(struct counting *c, const struct dt_node_cl
     return k;
 }
 
-static void count_node(struct counting *c, const node_info_t *n, const char *partitions)
+/* `place`: in Slurm's table, from 1. */
+static void count_node(struct counting *c, const node_info_t *n, const char *partitions,
+                       size_t place)
 {
     const struct dt_node_class size = dt_slurm_size(n);
     struct dt_node_kind *k = kind_for(c, &size, partitions);
@@ -91,6 +93,7 @@ static void count_node(struct counting *c, const node_info_t *n, const char *par
         (*names)[i] = (struct dt_strv)DT_STRV_INIT;
     }
     dt_strv_add(&(*names)[i], n->name);
+    dt_places_add(&k->groups[i].places, place, 1);
     k->groups[i].count++;
     k->total++;
     k->size.count += k->groups[i].usable;
@@ -103,7 +106,7 @@ static void add_nodes(struct dt_system *s, const partition_info_msg_t *parts,
     struct dt_buf *of = memberships(parts, nodes);
     for (uint32_t i = 0; i < nodes->record_count; i++) {
         if (nodes->node_array[i].name)
-            count_node(&c, &nodes->node_array[i], of[i].s ? of[i].s : "");
+            count_node(&c, &nodes->node_array[i], of[i].s ? of[i].s : "", i + 1);
         dt_buf_free(&of[i]);
     }
     free(of);

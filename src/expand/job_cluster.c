@@ -23,17 +23,39 @@ static struct dt_strv listed(const char *list)
     return names;
 }
 
-/* Of the kind those that are usable and not excluded. */
-static size_t count_usable(const struct dt_node_kind *k, const struct dt_strv *excluded)
+static void remove_excluded(const struct dt_node_group *g, const struct dt_strv *excluded,
+                            struct dt_node_class *size)
 {
-    size_t n = k->size.count;
-    for (size_t i = 0; excluded->n && i < k->ngroups; i++) {
-        struct dt_strv names = listed(k->groups[i].usable ? k->groups[i].names : NULL);
-        for (size_t j = 0; j < names.n; j++)
-            n -= is_in(excluded, names.v[j]);
-        dt_strv_free(&names);
+    struct dt_strv names = listed(g->names);
+    const struct dt_run *run = g->places.v;
+    for (size_t i = 0, skipped = 0; i < names.n; i++) {
+        if (g->places.n && i - skipped == run->n)
+            skipped += run++->n;
+        if (is_in(excluded, names.v[i]))
+            size->count--;
+        else if (g->places.n)
+            dt_places_add(&size->places, run->first + i - skipped, 1);
     }
-    return n;
+    dt_strv_free(&names);
+}
+
+/* Of the kind those that are usable and not excluded. */
+static void take_usable(const struct dt_node_kind *k, const struct dt_strv *excluded,
+                        struct dt_node_class *size)
+{
+    bool known = true;
+    for (size_t i = 0; i < k->ngroups; i++) {
+        const struct dt_node_group *g = &k->groups[i];
+        if (!g->usable)
+            continue;
+        known = known && g->places.n;
+        if (excluded->n)
+            remove_excluded(g, excluded, size);
+        else
+            dt_places_join(&size->places, &g->places);
+    }
+    if (!known)
+        dt_places_free(&size->places);
 }
 
 /* Those that allow the constraint; those of any kind (`kinds`) are told apart by their features. */
@@ -45,11 +67,13 @@ static void add_nodes(struct dt_cluster *c, const struct dt_system *s, const cha
         struct dt_node_class size = k->size;
         if (!dt_kind_in(k, partition) || !dt_features_allow(size.features, constraint))
             continue;
-        size.count = count_usable(k, excluded);
+        size.places = (struct dt_places){0};
+        take_usable(k, excluded, &size);
         size.order = i + 1;
         size.features = kinds ? size.features : NULL;
         if (size.count)
             dt_cluster_add(c, &size);
+        dt_places_free(&size.places);
     }
 }
 

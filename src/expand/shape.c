@@ -134,25 +134,6 @@ uint64_t dt_role_mem_written(const struct dt_shape *s, const struct dt_job *job,
                                                                     : dt_role_mem(s, job, role);
 }
 
-/* Tasks of a role that a node of the class holds. */
-static size_t fit(const struct dt_role *r, const struct dt_job *job, const struct dt_node_class *k)
-{
-    size_t n = r->cpus ? k->cpus / r->cpus : UINT32_MAX;
-    if (n && job->overcommit)
-        n = UINT32_MAX;
-    if (r->gpus)
-        n = k->gpus / r->gpus < n ? k->gpus / r->gpus : n;
-    if (r->mem_mib)
-        n = k->mem_mib / r->mem_mib < n ? k->mem_mib / r->mem_mib : n;
-    else if (job->mem_mib)
-        n = k->mem_mib / job->mem_mib < n ? k->mem_mib / job->mem_mib : n;
-    else if (job->node_mem_mib > k->mem_mib)
-        n = 0;
-    if (r->tmp_mib > k->tmp_mib || !dt_features_allow(k->features, r->constraint))
-        n = 0;
-    return n;
-}
-
 struct dt_node_share dt_shape_share(const struct dt_shape *s, const struct dt_job *job, size_t n)
 {
     struct dt_node_share most = {0};
@@ -175,25 +156,26 @@ struct dt_node_share dt_shape_share(const struct dt_shape *s, const struct dt_jo
     return most;
 }
 
-/* Whether n nodes can each hold their share of both roles. */
+/* Whether a node of the class has what both roles together want of it, as far as sizes tell. */
+static bool fits(const struct dt_node_share *share, const struct dt_shape *s,
+                 const struct dt_node_class *k)
+{
+    const struct dt_role *ps = &s->roles[DT_ROLE_PS], *workers = &s->roles[DT_ROLE_WORKER];
+    bool tuned_mem = ps->mem_mib || workers->mem_mib; /* else the job's own words go for a node */
+    return share->cpus <= k->cpus && share->gpus <= k->gpus &&
+           (!tuned_mem || share->mem_mib <= k->mem_mib) && share->tmp_mib <= k->tmp_mib &&
+           dt_features_allow(k->features, ps->constraint) &&
+           dt_features_allow(k->features, workers->constraint);
+}
+
+/* Whether there are n such nodes. */
 static bool fits_on(size_t n, const struct dt_shape *s, const struct dt_job *job,
                     const struct dt_cluster *c)
 {
     struct dt_node_share share = dt_shape_share(s, job, n);
-    struct dt_role most = {.cpus = share.cpus,
-                           .gpus = share.gpus,
-                           .mem_mib = share.mem_mib,
-                           .tmp_mib = share.tmp_mib,
-                           .constraint = s->roles[DT_ROLE_WORKER].constraint};
-    const char *servers = s->roles[DT_ROLE_PS].constraint;
-    size_t workers = (s->roles[DT_ROLE_WORKER].count + n - 1) / n;
-    if (job->tasks_per_node && workers > job->tasks_per_node)
-        return false;
     size_t nodes = 0;
     for (size_t i = 0; i < c->n; i++)
-        if (fit(&most, job, &c->classes[i]) >= 1 &&
-            dt_features_allow(c->classes[i].features, servers))
-            nodes += c->classes[i].count;
+        nodes += fits(&share, s, &c->classes[i]) ? c->classes[i].count : 0;
     return nodes >= n && (!c->limits.max_nodes || n <= c->limits.max_nodes);
 }
 
@@ -214,12 +196,15 @@ static const char *spread(size_t nodes, struct dt_shape *s, const struct dt_job 
 {
     bool packed = s->roles[DT_ROLE_PS].count && s->roles[DT_ROLE_WORKER].count && !s->het;
     struct dt_request requests[DT_ROLES];
+    size_t workers = (s->roles[DT_ROLE_WORKER].count + nodes - 1) / nodes; /* on a node */
     if (packed)
         s->nodes = nodes;
     else
         set_worker_nodes(s, job, nodes);
     if (!c)
         return NULL;
+    if (packed && job->tasks_per_node && workers > job->tasks_per_node)
+        return dt_no_room;
     if (nodes < c->limits.min_nodes || (packed && !fits_on(nodes, s, job, c)))
         return dt_no_room;
     return dt_feasible_why_not(c, NULL, requests, dt_shape_requests(s, job, requests));

@@ -48,6 +48,7 @@ void dt_class_free(struct dt_node_class *k)
 {
     free(k->features);
     free(k->gres);
+    dt_places_free(&k->places);
 }
 
 void dt_partition_limits_copy(struct dt_partition_limits *to,
@@ -141,12 +142,22 @@ bool dt_class_same(const struct dt_node_class *a, const struct dt_node_class *b)
            same_text(a->gres, b->gres);
 }
 
+/* Places are known of all of them or of none. */
+static void add_alike(struct dt_node_class *k, const struct dt_node_class *node)
+{
+    k->count += node->count;
+    if (k->places.n && node->places.n)
+        dt_places_join(&k->places, &node->places);
+    else
+        dt_places_free(&k->places);
+}
+
 void dt_cluster_add(struct dt_cluster *c, const struct dt_node_class *node)
 {
     size_t at = 0;
     for (; at < c->n && c->classes[at].cpus >= node->cpus; at++) {
         if (dt_class_same(&c->classes[at], node)) {
-            c->classes[at].count += node->count;
+            add_alike(&c->classes[at], node);
             return;
         }
     }
@@ -155,6 +166,8 @@ void dt_cluster_add(struct dt_cluster *c, const struct dt_node_class *node)
     c->classes[at] = *node;
     c->classes[at].features = own(node->features);
     c->classes[at].gres = own(node->gres);
+    c->classes[at].places = (struct dt_places){0};
+    dt_places_join(&c->classes[at].places, &node->places);
     c->n++;
 }
 

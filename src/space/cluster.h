@@ -4,12 +4,23 @@
 
 #include "space/space.h"
 
+struct dt_run {
+    size_t first, n;
+};
+/* Where nodes are in Slurm's table, the first at 1: rising, neighbours in one run. */
+struct dt_places {
+    struct dt_run *v;
+    size_t n;
+};
+void dt_places_add(struct dt_places *p, size_t first, size_t n);
+
 struct dt_node_class {
     size_t count, cpus, gpus;
     size_t threads; /* CPUs of a core; 0: unknown, one */
     size_t sockets, cores; /* cores: of a socket; 0: not known */
     size_t weight;         /* Slurm takes nodes of little weight first, */
     size_t order;          /* of equal weight those that come first in its table; 0: not known */
+    struct dt_places places; /* of all of them; none: not known */
     uint64_t mem_mib, tmp_mib;
     char *features; /* "fast,big", "": none; NULL: not known */
     char *gres;     /* "gpu:a100:4,nic:1"; NULL: only the number of GPUs is known */

@@ -275,6 +275,7 @@ struct json_object *dt_cluster_to_json(const struct dt_cluster *c)
         struct json_object *node = json_object_new_object();
         json_object_object_add(node, "count", json_object_new_int64((int64_t)c->classes[i].count));
         dt_put_class(node, &c->classes[i]);
+        dt_put_places(node, &c->classes[i].places);
         json_object_array_add(nodes, node);
     }
     json_object_object_add(o, "nodes", nodes);
@@ -305,6 +306,7 @@ static void take_nodes(struct dt_fields *f, struct dt_cluster *c)
         struct dt_fields one = dt_fields_element(f, "nodes", i);
         dt_fields_size(&one, "count", &k.count);
         dt_take_class(&one, &k);
+        dt_take_places(&one, &k.places, k.count);
         f->failed |= dt_fields_end(&one) < 0;
         dt_cluster_add(c, &k);
         dt_class_free(&k);

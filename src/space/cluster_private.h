@@ -18,6 +18,12 @@ void dt_put_class(struct json_object *o, const struct dt_node_class *k); /* but 
 void dt_take_class(struct dt_fields *f, struct dt_node_class *k);
 void dt_class_free(struct dt_node_class *k); /* what it points to */
 
+void dt_places_join(struct dt_places *to, const struct dt_places *from);
+void dt_places_free(struct dt_places *p);
+/* The member "places", "1-250,300", of as many nodes. */
+void dt_put_places(struct json_object *o, const struct dt_places *p);
+void dt_take_places(struct dt_fields *f, struct dt_places *p, size_t nodes);
+
 void dt_put_partition_limits(struct json_object *o, const struct dt_partition_limits *l);
 void dt_take_partition_limits(struct dt_fields *f, struct dt_partition_limits *l);
 void dt_partition_limits_copy(struct dt_partition_limits *to,

@@ -87,7 +87,7 @@ const char *dt_feasible_why_not(const struct dt_cluster *c, const struct dt_clus
     for (size_t i = 0; i < n && !why; i++)
         if (!dt_fit(p, &needs[i], 1, got))
             why = dt_no_room;
-    if (!why && !dt_fit(p, needs, n, got))
+    if (!why && n > 1 && !dt_fit(p, needs, n, got))
         why = dt_not_apart;
     why = why ? why : limits_why_not(c, needs, got, n);
     for (size_t i = 0; i < n && !why; i++)

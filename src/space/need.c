@@ -77,7 +77,7 @@ static void complete_nodes(struct dt_needed *n, const struct dt_cluster *c,
         n->max_nodes = dt_least(n->max_nodes, allowed);
     if (r->tasks)
         n->max_nodes = dt_least(n->max_nodes, dt_most(r->tasks, n->min_nodes));
-    if (r->gpus)
+    if (r->gpus && r->nodes_max) /* of a number of nodes that is said; else one may have none */
         n->max_nodes = dt_least(n->max_nodes, r->gpus);
 }
 
@@ -107,12 +107,22 @@ struct dt_needed dt_need_of(const struct dt_request *r, const struct dt_cluster 
 
 static const char *options_why_not(const struct dt_request *r)
 {
-    bool tasks = r->tasks || r->gpus || (r->tasks_per_node && r->nodes == r->nodes_max);
-    size_t nodes = r->tasks ? dt_least(r->nodes, r->tasks) : r->nodes; /* as sbatch makes it first */
+    bool tasks = r->tasks || r->gpus ||
+                 (r->nodes == r->nodes_max && (r->tasks_per_node || (r->nodes && !r->cpus)));
+    size_t nodes =
+        r->tasks ? dt_least(r->nodes, r->tasks) : r->nodes; /* as sbatch makes it first */
     if ((r->cpus_per_gpu && r->cpus) || (r->gpus_per_task && !tasks) ||
         (r->gpus_per_socket && !r->sockets) || (r->gpus && r->gpus < nodes))
         return "sbatch refuses these options for GPUs, tasks and CPUs together";
     return NULL;
+}
+
+/* Of whole nodes slurmctld takes the first of the partition for all, unless it raises the CPUs. */
+static bool is_over_cpus(const struct dt_needed *n, const struct dt_partition_limits *l)
+{
+    uint64_t cap = l->max_mem_per_cpu, mem = n->request->mem_mib;
+    return cap && l->first_cpus && n->whole_nodes && n->request->memory == DT_MEMORY_NODE &&
+           n->request->cpus >= (mem + cap - 1) / cap && mem > l->first_cpus * cap;
 }
 
 static const char *memory_why_not(const struct dt_needed *n, const struct dt_partition_limits *l)
@@ -120,6 +130,8 @@ static const char *memory_why_not(const struct dt_needed *n, const struct dt_par
     const struct dt_request *r = n->request;
     uint64_t mem = n->mem_mib;
     size_t cpus = dt_most(r->tasks_per_node, 1);
+    if (is_over_cpus(n, l))
+        return "partition: it allows less memory a CPU";
     if (!l->max_mem_per_node)
         return NULL;
     if (n->memory == DT_MEMORY_NODE && !mem)

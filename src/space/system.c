@@ -13,6 +13,7 @@ static struct json_object *kind_to_json(const struct dt_node_kind *k)
         struct json_object *group = json_object_new_object();
         dt_put_text(group, "state", g->state);
         dt_put_text(group, "names", g->names);
+        dt_put_places(group, &g->places);
         dt_put_flag(group, "usable", g->usable);
         json_object_array_add(groups, group);
     }
@@ -85,6 +86,7 @@ static void take_group(struct dt_fields *f, struct dt_node_group *g)
     if (!f->failed && dt_hostlist_expand(g->names, &names, &e) < 0)
         dt_fields_fail(f, "names", "%s", e.text);
     g->count = names.n;
+    dt_take_places(f, &g->places, g->count);
     dt_error_clear(&e);
     dt_strv_free(&names);
 }
@@ -202,6 +204,7 @@ void dt_node_group_free(struct dt_node_group *g)
 {
     free(g->state);
     free(g->names);
+    dt_places_free(&g->places);
 }
 
 void dt_node_kind_free(struct dt_node_kind *k)

@@ -8,8 +8,9 @@
 
 /* Nodes of a kind that are in one state. */
 struct dt_node_group {
-    char *state; /* Slurm's word in lower case, "idle", "drain" */
-    char *names; /* "n[001-250]" */
+    char *state;             /* Slurm's word in lower case, "idle", "drain" */
+    char *names;             /* "n[001-250]" */
+    struct dt_places places; /* of them, one by one, in Slurm's table; none: not known */
     size_t count;
     bool usable; /* may run jobs, now or when others have ended */
 };

@@ -35,6 +35,7 @@ static bool cut_kind(struct dt_node_kind *k, const char *node)
         }
         free(g->names);
         g->names = dt_xstrdup(node);
+        dt_places_free(&g->places);
         g->count = 1;
         k->size.count = g->usable;
         k->groups[0] = *g;

@@ -25,7 +25,8 @@ static const char small[] =
     "                                            {\"state\": \"down\", \"names\": \"n4\"}]},"
     "  {\"cpus\": 4, \"mem\": 4096, \"tmp\": 1024, \"gpus\": 0, \"sockets\": 1, \"cores\": 4, \"threads\": 1,"
     "   \"features\": \"\", \"gres\": \"\", \"partitions\": \"main\","
-    "   \"nodes\": [{\"state\": \"mixed\", \"names\": \"n[5-8]\", \"usable\": true}]}],"
+    "   \"nodes\": [{\"state\": \"mixed\", \"names\": \"n[5-8]\", \"usable\": true,"
+    "               \"places\": \"6-7,9-10\"}]}],"
     " \"partitions\": ["
     "  {\"name\": \"main\", \"state\": \"up\", \"preset\": true, \"def_mem_per_cpu\": 512, \"total_nodes\": 8,"
     "   \"total_cpus\": 48},"
@@ -120,6 +121,13 @@ static void faulty_files_are_told_with_their_place(void **state)
         {"\"group\": {\"gres/gpu\": 2}", "\"group\": 2", "C.json: limits[2].group: an object like"},
         {"\"cores\": true}", "\"cores\": 1}", "C.json: scheduling.cores: true or false"},
         {"\"cluster\": \"c\"", "\"cluster\": 3", "C.json: cluster: a string"},
+        {"\"6-7,9-10\"", "6", "C.json: kinds[1].nodes[0].places: a string"},
+        {"6-7,9-10", "6-7,9", "C.json: kinds[1].nodes[0].places: as many places"},
+        {"6-7,9-10", "9-10,6-7", "C.json: kinds[1].nodes[0].places: as many places"},
+        {"6-7,9-10", "6-8,8-8", "C.json: kinds[1].nodes[0].places: as many places"},
+        {"6-7,9-10", "0-3", "C.json: kinds[1].nodes[0].places: as many places"},
+        {"6-7,9-10", "6-9,", "C.json: kinds[1].nodes[0].places: as many places"},
+        {"6-7,9-10", "6-9 ", "C.json: kinds[1].nodes[0].places: as many places"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -291,9 +299,19 @@ static void jobs_as_submitted_can_start_or_never(void **state)
         {{"gpus=13"}, "more CPUs"},
         {{"gpus-per-node=2", "nodes=3", "mem-per-gpu=4G"}, NULL},
         {{"gpus-per-node=2", "nodes=3", "mem-per-gpu=5G"}, "more CPUs"},
+        {{"gpus-per-task=1", "mem-per-gpu=4G", "ntasks=6"}, NULL},
+        {{"gpus-per-task=1", "mem-per-gpu=4G", "ntasks=7"}, "more CPUs"},
+        {{"gpus-per-task=3", "mem-per-gpu=4G", "ntasks=3"}, "more CPUs"},
+        {{"gpus-per-task=3", "mem-per-gpu=4G", "nodes=2", "ntasks-per-node=1"}, "more CPUs"},
         {{"gpus-per-task=1", "cpus-per-gpu=3", "ntasks=6"}, NULL},
         {{"gpus-per-task=1", "cpus-per-gpu=3", "ntasks=7"}, "more CPUs"},
         {{"gpus=2", "nodes=8", "ntasks=1"}, NULL}, /* which is one node */
+        {{"gpus=1", "ntasks=10"}, NULL},           /* and which is two, the GPU on one of them */
+        {{"gpus=1", "ntasks=10", "nodes=1"}, "more CPUs"},
+        {{"gpus-per-task=1", "nodes=3"}, NULL}, /* with a task each */
+        {{"gpus-per-task=1", "nodes=1-3"}, "sbatch refuses"},
+        {{"gpus-per-task=1", "nodes=3", "cpus-per-task=1"}, "sbatch refuses"},
+        {{"gpus-per-task=1", "nodes=3", "cpus-per-task=1", "ntasks-per-node=1"}, NULL},
         {{"gpus=6", "cpus-per-gpu=3"}, NULL},
         {{"gpus=7", "cpus-per-gpu=3"}, "more CPUs"}, /* though there are 12 */
         {{"tmp=1G"}, NULL},
@@ -427,6 +445,147 @@ static void components_take_nodes_in_slurms_order(void **state)
     json_object_put(o);
 }
 
+/* The nodes of a job in clusters whose jobs Slurm 22.05 was seen to start, or not. */
+#define SMALL_FIRST                                                                                \
+    "{\"nodes\": [{\"count\": 3, \"cpus\": 4, \"mem\": 4096, \"weight\": 4, \"order\": 1},"        \
+    "{\"count\": 2, \"cpus\": 8, \"mem\": 4096, \"weight\": 8, \"order\": 2}]}"
+#define TWO_THREADS                                                                                  \
+    "{\"scheduling\": {\"memory\": true, \"cores\": true}, \"nodes\": [{\"count\": 3, \"cpus\": 8, " \
+    "\"mem\": 4096, \"sockets\": 2, \"cores\": 2, \"threads\": 2}]}"
+#define MEM_PER_CPU                                                                                         \
+    "{\"nodes\": [{\"count\": 3, \"cpus\": 4, \"mem\": 4096}, {\"count\": 2, \"cpus\": 8, \"mem\": 4096}]," \
+    "\"max_mem_per_cpu\": 700, \"first_cpus\": 4}"
+#define WITH_GPUS                                                                                  \
+    "{\"nodes\": [{\"count\": 2, \"cpus\": 3, \"mem\": 4096, \"gpus\": 2, \"gres\": \"gpu:a:2\"}]}"
+#define LITTLE_MEMORY                                                                              \
+    "{\"nodes\": [{\"count\": 1, \"cpus\": 8, \"mem\": 8192, \"gpus\": 4, \"gres\": \"gpu:a:4\"}," \
+    "{\"count\": 1, \"cpus\": 4, \"mem\": 4096, \"gpus\": 2, \"gres\": \"gpu:b:2\"}]}"
+#define GAP(places)                                                                                \
+    "{\"nodes\": [{\"count\": 2, \"cpus\": 4, \"mem\": 4096, \"places\": \"1-2\"},"                \
+    "{\"count\": 3, \"cpus\": 2, \"mem\": 4096, \"places\": \"" places "\"}]}"
+
+static void tasks_start_with_the_cpus_that_their_nodes_give(void **state)
+{
+    static const struct {
+        const char *cluster;
+        struct dt_request jobs[2];
+        const char *why; /* begins with; NULL: it starts */
+    } cases[] = {
+        /* 12 CPUs of three nodes, which are no four tasks of 3 */
+        {SMALL_FIRST, {{.tasks = 4, .cpus = 3}}, dt_torn},
+        {SMALL_FIRST, {{.tasks = 4, .cpus = 3, .whole_nodes = true}}, NULL}, /* two share CPUs */
+        {SMALL_FIRST,
+         {{.tasks = 4, .cpus = 3, .whole_nodes = true, .memory = DT_MEMORY_NODE, .mem_mib = 2684},
+          {.tasks = 2,
+           .cpus = 3,
+           .whole_nodes = true,
+           .nodes = 2,
+           .nodes_max = 2,
+           .tasks_per_node = 1,
+           .memory = DT_MEMORY_NODE,
+           .mem_mib = 2684}},
+         NULL},
+        /* the last node could hold two, but gives no more than the CPUs that are lacking */
+        {SMALL_FIRST, {{.tasks = 5, .cpus = 3}}, dt_torn},
+        {SMALL_FIRST, {{.tasks = 7, .cpus = 3}}, dt_torn},
+        {SMALL_FIRST, {{.tasks = 8, .cpus = 3, .whole_nodes = true}}, NULL},
+        {SMALL_FIRST, {{.tasks = 2, .cpus = 6}}, NULL},
+        /* as many nodes as it may have, each for a task at least */
+        {SMALL_FIRST, {{.tasks = 5, .cpus = 3, .nodes = 1, .nodes_max = 5}}, NULL},
+        {SMALL_FIRST, {{.tasks = 6, .cpus = 3, .nodes = 1, .nodes_max = 4}}, dt_torn},
+        /* cores of two threads, which are given out whole, make good what is lacking */
+        {TWO_THREADS, {{.tasks = 3, .cpus = 5, .nodes = 2, .nodes_max = 2}}, dt_torn},
+        {TWO_THREADS, {{.tasks = 4, .cpus = 5}}, NULL},
+        /* beside GRES the CPUs of whole tasks count alone */
+        {WITH_GPUS, {{.tasks = 3, .cpus = 2, .whole_nodes = true}}, NULL},
+        {WITH_GPUS,
+         {{.tasks = 3, .cpus = 2, .whole_nodes = true, .gpus_per_node = 1}},
+         "more CPUs"},
+        {WITH_GPUS, {{.tasks = 2, .cpus = 2, .whole_nodes = true, .gpus_per_node = 1}}, NULL},
+        {WITH_GPUS, {{.tasks = 4, .gpus = 3, .cpus_per_gpu = 1}}, NULL}, /* or those of GPUs */
+        {WITH_GPUS, {{.tasks = 5, .gpus = 3, .cpus_per_gpu = 1}}, "more CPUs"},
+        /* memory is enough for 3 and 1 of the GPUs, which is 4 of all, not 2 of each */
+        {LITTLE_MEMORY,
+         {{.tasks = 2,
+           .gpus_per_task = 2,
+           .nodes = 2,
+           .nodes_max = 2,
+           .memory = DT_MEMORY_GPU,
+           .mem_mib = 2550}},
+         NULL},
+        {LITTLE_MEMORY,
+         {{.tasks = 2,
+           .gpus_per_task = 2,
+           .nodes = 2,
+           .nodes_max = 2,
+           .memory = DT_MEMORY_GPU,
+           .mem_mib = 2800}},
+         "more CPUs"},
+        /* memory of a whole node is judged by the first node's CPUs where no CPUs are added for it
+         */
+        {MEM_PER_CPU,
+         {{.tasks = 1, .cpus = 6, .whole_nodes = true, .memory = DT_MEMORY_NODE, .mem_mib = 3774}},
+         "partition: it allows less memory a CPU"},
+        {MEM_PER_CPU,
+         {{.tasks = 1, .cpus = 5, .whole_nodes = true, .memory = DT_MEMORY_NODE, .mem_mib = 3774}},
+         NULL},
+        {MEM_PER_CPU, {{.tasks = 1, .cpus = 6, .memory = DT_MEMORY_NODE, .mem_mib = 3774}}, NULL},
+        /* as many tasks as a core may have must fit on each node */
+        {WITH_GPUS, {{.tasks = 2, .cpus = 2, .tasks_per_core = 2}}, "more CPUs"},
+        {WITH_GPUS, {{.tasks = 2, .cpus = 2, .tasks_per_core = 1}}, NULL},
+        {WITH_GPUS, {{.tasks = 4, .cpus = 1, .tasks_per_core = 4}}, "more CPUs"},
+        /* of two sets of neighbours the smaller, which the second one needs; of one set its first
+         */
+        {GAP("4-6"),
+         {{.tasks = 3, .cpus = 2}, {.tasks = 3, .cpus = 1, .nodes = 3, .nodes_max = 3}},
+         dt_not_apart},
+        {GAP("3-5"),
+         {{.tasks = 3, .cpus = 2}, {.tasks = 3, .cpus = 1, .nodes = 3, .nodes_max = 3}},
+         NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dt_error e = DT_ERROR_INIT;
+        struct json_object *o = dt_json_parse(cases[i].cluster, "c", &e);
+        struct dt_cluster *c = dt_cluster_from_json(o, &e);
+        if (!c)
+            fail_msg("case %zu: %s", i, e.text);
+        c->backfill = true;
+        const char *why =
+            dt_feasible_why_not(c, NULL, cases[i].jobs, cases[i].jobs[1].tasks ? 2 : 1);
+        if (!why != !cases[i].why || (why && !dt_starts_with(why, cases[i].why)))
+            fail_msg("case %zu: %s", i, why ? why : "starts");
+        dt_cluster_free(c);
+        json_object_put(o);
+    }
+}
+
+/* Those that are excluded are gaps in it. */
+static void nodes_keep_their_places_in_slurms_table(void **state)
+{
+    static const struct {
+        const char *words[3], *places;
+    } cases[] = {
+        {{"exclude=n9"}, "6-7,9-10"}, {{"exclude=n5,n7"}, "7,10"}, {{"exclude=n[1-6]"}, "9-10"}};
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_system *s = system_of(small, &e);
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dt_submission *sub = submission(cases[i].words);
+        struct dt_cluster *c = dt_job_cluster(s, sub, false, &e);
+        struct json_object *o = dt_cluster_to_json(c);
+        char *text = dt_json_text(o), *wanted = dt_xasprintf("\"places\":\"%s\"", cases[i].places);
+        if (!strstr(text, wanted))
+            fail_msg("case %zu: %s", i, text);
+        free(wanted);
+        free(text);
+        json_object_put(o);
+        dt_cluster_free(c);
+        dt_submission_free(sub);
+    }
+    dt_system_free(s);
+}
+
 static void the_tuning_job_counts_for_limits(void **state)
 {
     struct json_object *o = dt_json_parse(
@@ -521,6 +680,8 @@ int main(void)
         cmocka_unit_test(jobs_as_submitted_can_start_or_never),
         cmocka_unit_test(limits_come_in_slurms_order),
         cmocka_unit_test(components_take_nodes_in_slurms_order),
+        cmocka_unit_test(tasks_start_with_the_cpus_that_their_nodes_give),
+        cmocka_unit_test(nodes_keep_their_places_in_slurms_table),
         cmocka_unit_test(the_tuning_job_counts_for_limits),
         cmocka_unit_test(a_space_on_ten_thousand_nodes_is_small),
     };
