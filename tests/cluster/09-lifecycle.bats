@@ -320,7 +320,7 @@ all_idle() {
 @test "slurmctld killed and restarted: the study goes on" {
     start . "8 1" --dt-parallel=2
     soon 90 lines begun 2
-    soon 60 test "$DT_CLUSTER_DIR/state/job_state" -nt begun # it saves its state every 5 s
+    state_saved
     restart_slurmctld 3
     soon 60 event finished
     soon 60 is_state "$job" COMPLETED

@@ -164,7 +164,7 @@ slurmd_of() {
 @test "slurmctld is down: a trial ends meanwhile, the next ones begin when it is back" {
     start . held
     soon 90 lines begun 1
-    soon 60 test "$DT_CLUSTER_DIR/state/job_state" -nt begun # it saves its state every 5 s
+    state_saved
     (sleep 1 && touch released) 3>&- &
     restart_slurmctld "${DT_DOWN-20}"
     lines over 1
