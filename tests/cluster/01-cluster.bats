@@ -25,9 +25,9 @@ setup() {
 
 teardown() {
     [ -n "${work-}" ] || return 0
-    if [ -n "$other" ] && [ -e "$other" ]; then
-        "$cluster" down "$other"
-    fi
+    for one in $other "$work"/c?; do
+        [ ! -e "$one" ] || "$cluster" down "$one"
+    done
     cd /
     rm -rf "$work"
 }
@@ -143,7 +143,7 @@ check_down() {
     done
     wait
     for i in 1 2 3 4 5 6; do
-        [ "$(cat "$work/out$i")" = "$work/c$i" ]
+        diff - "$work/out$i" <<<"$work/c$i"
         SLURM_CONF=$work/c$i/etc/slurm.conf srun true
         "$cluster" down "$work/c$i"
     done
