@@ -365,8 +365,8 @@ static void emit_end(const struct slurm *b, const struct dt_trial *t, const stru
                      const struct dt_events *out)
 {
     struct dt_event *ev = dt_events_add(out, DT_EVENT_ENDED, t, dt_now());
+    bool by_slurm = job && !(r->started && r->ended); /* which counts whole seconds */
     double start = r->started ? r->start : job ? job->start : NAN;
-    double end = r->ended ? r->end : job ? job->end : NAN;
     bool failed = r->ended ? r->exit_code || r->signal : !job || job->state != JOB_COMPLETE;
     ev->cause = cause_of_state(job ? job->state : JOB_END, failed);
     if (r->ended && !failed && !r->told)
@@ -381,12 +381,13 @@ static void emit_end(const struct slurm *b, const struct dt_trial *t, const stru
         ev->cause = DT_CAUSE_LOST;
     if (job && job->never)
         ev->cause = job->launch_failed ? DT_CAUSE_NODE_FAILURE : DT_CAUSE_NOT_SCHEDULABLE;
+    ev->over = ev->t - (w->over_since > 0 ? dt_monotonic() - w->over_since : 0);
     ev->exit_code = r->ended ? r->exit_code : job ? job->exit_code : 0;
     ev->signal = r->ended ? r->signal : job ? job->signal : 0;
     if (r->started || w->started) {
         ev->wait_s = fmax(0, start - t->t_submitted);
         ev->startup_s = r->launch - r->start;
-        ev->run_s = end - start;
+        ev->run_s = by_slurm ? fmax(job->end - job->start, 0.5) : r->end - start;
     }
     ev->billing = job ? job->billing : w->billing;
     ev->nodes = job ? job->nodes : w->nodes;

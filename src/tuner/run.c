@@ -13,6 +13,7 @@ struct run {
     const struct dt_reporter *r;
     const volatile int *stop;
     bool away;   /* what ended, ended while no tuner was there to see it */
+    double here; /* what was over before, ended so, too, though it is only heard of later */
     bool unsure; /* the journal may have lost its last records, and so what was submitted */
 };
 
@@ -63,8 +64,8 @@ static int wait_events(struct run *run, double until, struct dt_error *e)
         /* asked to end, its script may have died of the signal before anything knew of it */
         if (ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_EXIT && t && t->cancelling)
             ev->cause = DT_CAUSE_CANCELLED;
-        if (ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_CANCELLED && t && t->found &&
-            !t->cancelling) /* at a time of which nothing is known, maybe by a tuner of that time */
+        if (ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_CANCELLED && t && !t->cancelling &&
+            (t->found || (ev->over > 0 && ev->over < run->here))) /* maybe by an earlier tuner */
             ev->cause = DT_CAUSE_NO_TUNER;
         /* what we ended ourselves, or went down together with us, is not somebody's scancel of a
          * trial */
@@ -276,6 +277,7 @@ static int reconcile(struct run *run, struct json_object *limits, struct dt_erro
     if (live(run->s) && wait_events(run, now(run), e) < 0)
         return -1;
     run->away = false;
+    run->here = now(run);
     struct dt_event ev = DT_EVENT(DT_EVENT_RESUMED);
     ev.t = now(run);
     ev.config = json_object_get(limits);

@@ -88,6 +88,7 @@ struct dt_event {
     char *note;    /* owned; what the user should know of the run's metrics, a line each */
     bool interrupted;
     bool foreign; /* of ENDED: cancelled by somebody else, when its checkpoint was there */
+    double over;  /* of ENDED, not journaled: when that was first seen; 0: now */
     struct dt_usage usage; /* of USAGE alone; its time is t */
 };
 #define DT_EVENT(k) {.kind = (k), .wait_s = NAN, .startup_s = NAN, .run_s = NAN, .billing = NAN, .nodes = NAN, .step = NAN, .value = NAN}

@@ -141,7 +141,10 @@ whole() {
         return 1
     }
     [ "$(tail -1 "$dir/journal.jsonl" | grep -c '"event":"finished"')" = 1 ]
-    [ "$(configs)" = "$(cat "$BATS_FILE_TMPDIR/configs-${sequence-plain}")" ]
+    diff "$BATS_FILE_TMPDIR/configs-${sequence-plain}" <(configs) || {
+        cat "$dir/journal.jsonl"
+        return 1
+    }
     soon 60 no_trials
 }
 

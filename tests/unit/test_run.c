@@ -219,12 +219,113 @@ static void trials_that_were_cancelled_are_not_waited_for_by_a_clock_that_is_set
     done(&f);
 }
 
+/* ---- a job that was cancelled, of which Slurm says so late ---- */
+
+struct late {
+    double ended; /* when it was seen to be over */
+    int stop, waits;
+    enum dt_cause cause; /* of its end */
+};
+
+static double late_now(void *b)
+{
+    (void)b;
+    return 1000;
+}
+
+/* Nothing at the first look, then the end, then the tuner is told to end. */
+static int late_wait(void *b, const struct dt_study *s, double until, struct dt_event **events,
+                     size_t *n, struct dt_error *e)
+{
+    struct late *c = b;
+    const struct dt_trial *t = &s->trials[0];
+    (void)until;
+    (void)e;
+    *events = NULL;
+    *n = c->waits == 1;
+    c->stop = c->waits++ > 1 ? SIGTERM : 0;
+    if (*n) {
+        *events = dt_xcalloc(1, sizeof(**events));
+        **events = (struct dt_event)DT_EVENT(DT_EVENT_ENDED);
+        (*events)->trial = t->id;
+        (*events)->run = t->run;
+        (*events)->t = 1010;
+        (*events)->over = c->ended;
+        (*events)->cause = DT_CAUSE_CANCELLED;
+    }
+    return 0;
+}
+
+static int late_find(void *b, const struct dt_trial *t, uint32_t *job, struct dt_error *e)
+{
+    (void)b;
+    (void)t;
+    (void)e;
+    *job = 0;
+    return 0;
+}
+
+static void late_note(void *arg, const struct dt_study *s, const struct dt_event *ev)
+{
+    struct late *c = arg;
+    (void)s;
+    if (ev->kind == DT_EVENT_ENDED && ev->trial == 1 && ev->run == 1)
+        c->cause = ev->cause;
+}
+
+static enum dt_cause cause_of_end_at(double t)
+{
+    const struct dt_backend_ops ops = {
+        .name = "late",
+        .now = late_now,
+        .submit = set_back_submit,
+        .cancel = set_back_cancel,
+        .wait = late_wait,
+        .find = late_find,
+        .sweep = set_back_sweep,
+    };
+    struct late c = {.ended = t};
+    struct dt_backend b = {&ops, &c};
+    struct dt_reporter r = {.event = late_note, .arg = &c};
+    struct dt_error e = DT_ERROR_INIT;
+    struct study f = study();
+    struct dt_event ev = DT_EVENT(DT_EVENT_CREATED);
+    ev.t = 900;
+    ev.trial = 1;
+    ev.config = dt_json_parse("{\"workers\": 1}", "config", NULL);
+    assert_int_equal(dt_study_apply(f.s, &ev, &e), 0);
+    dt_event_free(&ev);
+    ev = (struct dt_event)DT_EVENT(DT_EVENT_SUBMITTED);
+    ev.t = 901;
+    ev.trial = ev.run = 1;
+    ev.job = JOB;
+    assert_int_equal(dt_study_apply(f.s, &ev, &e), 0);
+    dt_study_run(f.s, &b, NULL, &r, NULL, &c.stop, &e);
+    dt_error_clear(&e);
+    done(&f);
+    return c.cause;
+}
+
+static void what_was_over_before_the_tuner_came_was_not_cancelled_under_its_eyes(void **state)
+{
+    (void)state;
+    assert_int_equal(cause_of_end_at(999), DT_CAUSE_NO_TUNER); /* it is repeated */
+}
+
+static void what_is_cancelled_later_is_cancelled(void **state)
+{
+    (void)state;
+    assert_int_equal(cause_of_end_at(1001), DT_CAUSE_CANCELLED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_found_at_the_end_is_cancelled_by_its_own_number),
         cmocka_unit_test(
             trials_that_were_cancelled_are_not_waited_for_by_a_clock_that_is_set_back),
+        cmocka_unit_test(what_was_over_before_the_tuner_came_was_not_cancelled_under_its_eyes),
+        cmocka_unit_test(what_is_cancelled_later_is_cancelled),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
