@@ -179,7 +179,7 @@ END
 gathered() {
     program
     layout=het start '{"source": "slurm", "period_s": 1}' <<<'srun /usr/bin/python3 program.py'
-    wait_for 120 usage ps 'samples >= 1'
+    wait_for 300 usage ps 'samples >= 1' # an answer that does not come makes the next question a later one
     wait_for 60 usage worker 'samples >= 1'
     usage ps "abs(mean('cpu') - $(cat share)) < 0.15 and mean('mem') < 0.3"
     usage worker "mean('cpu') < 0.2 and 0.35 < mean('mem') < 0.65"
