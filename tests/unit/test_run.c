@@ -222,16 +222,11 @@ static void trials_that_were_cancelled_are_not_waited_for_by_a_clock_that_is_set
 /* ---- a job that was cancelled, of which Slurm says so late ---- */
 
 struct late {
+    double now;   /* first, as in set_back */
     double ended; /* when it was seen to be over */
     int stop, waits;
     enum dt_cause cause; /* of its end */
 };
-
-static double late_now(void *b)
-{
-    (void)b;
-    return 1000;
-}
 
 /* Nothing at the first look, then the end, then the tuner is told to end. */
 static int late_wait(void *b, const struct dt_study *s, double until, struct dt_event **events,
@@ -239,8 +234,8 @@ static int late_wait(void *b, const struct dt_study *s, double until, struct dt_
 {
     struct late *c = b;
     const struct dt_trial *t = &s->trials[0];
-    (void)until;
     (void)e;
+    c->now = until;
     *events = NULL;
     *n = c->waits == 1;
     c->stop = c->waits++ > 1 ? SIGTERM : 0;
@@ -249,7 +244,7 @@ static int late_wait(void *b, const struct dt_study *s, double until, struct dt_
         **events = (struct dt_event)DT_EVENT(DT_EVENT_ENDED);
         (*events)->trial = t->id;
         (*events)->run = t->run;
-        (*events)->t = 1010;
+        (*events)->t = c->now;
         (*events)->over = c->ended;
         (*events)->cause = DT_CAUSE_CANCELLED;
     }
@@ -277,14 +272,14 @@ static enum dt_cause cause_of_end_at(double t)
 {
     const struct dt_backend_ops ops = {
         .name = "late",
-        .now = late_now,
+        .now = set_back_now,
         .submit = set_back_submit,
         .cancel = set_back_cancel,
         .wait = late_wait,
         .find = late_find,
         .sweep = set_back_sweep,
     };
-    struct late c = {.ended = t};
+    struct late c = {.now = 1000, .ended = t};
     struct dt_backend b = {&ops, &c};
     struct dt_reporter r = {.event = late_note, .arg = &c};
     struct dt_error e = DT_ERROR_INIT;
