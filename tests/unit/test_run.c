@@ -143,23 +143,24 @@ static void a_job_found_at_the_end_is_cancelled_by_its_own_number(void **state)
     done(&f);
 }
 
-/* ---- a clock that is set back ---- */
+/* ---- waits that go by a plan ---- */
 
-/* A trial that does not end, and each wait is over at its time, but by a clock of an hour before. */
-struct set_back {
+struct plan {
     double now;
     int stop, waits;
+    double over;         /* of late_wait(): when the trial's job was seen to be over */
+    enum dt_cause cause; /* of its end */
 };
 
-static double set_back_now(void *b)
+static double plan_now(void *b)
 {
-    return ((struct set_back *)b)->now;
+    return ((struct plan *)b)->now;
 }
 
-static int set_back_submit(void *b, const struct dt_study *s, const struct dt_trial *t,
-                           struct dt_event *ev, struct dt_error *e)
+static int plan_submit(void *b, const struct dt_study *s, const struct dt_trial *t,
+                       struct dt_event *ev, struct dt_error *e)
 {
-    struct set_back *c = b;
+    struct plan *c = b;
     (void)s;
     (void)e;
     *ev = (struct dt_event)DT_EVENT(DT_EVENT_SUBMITTED);
@@ -170,7 +171,7 @@ static int set_back_submit(void *b, const struct dt_study *s, const struct dt_tr
     return 0;
 }
 
-static int set_back_cancel(void *b, const struct dt_trial *t, struct dt_error *e)
+static int plan_cancel(void *b, const struct dt_trial *t, struct dt_error *e)
 {
     (void)b;
     (void)t;
@@ -178,10 +179,32 @@ static int set_back_cancel(void *b, const struct dt_trial *t, struct dt_error *e
     return 0;
 }
 
+static int plan_sweep(void *b, struct dt_error *e)
+{
+    (void)b;
+    (void)e;
+    return 0;
+}
+
+static struct dt_backend_ops plan_ops(int (*wait)(void *b, const struct dt_study *s, double until,
+                                                  struct dt_event **events, size_t *n,
+                                                  struct dt_error *e))
+{
+    return (struct dt_backend_ops){.name = "plan",
+                                   .now = plan_now,
+                                   .submit = plan_submit,
+                                   .cancel = plan_cancel,
+                                   .wait = wait,
+                                   .sweep = plan_sweep};
+}
+
+/* ---- a clock that is set back ---- */
+
+/* The trial does not end, and each wait is over at its time, but by a clock of an hour before. */
 static int set_back_wait(void *b, const struct dt_study *s, double until, struct dt_event **events,
                          size_t *n, struct dt_error *e)
 {
-    struct set_back *c = b;
+    struct plan *c = b;
     (void)s;
     *events = NULL;
     *n = 0;
@@ -190,24 +213,10 @@ static int set_back_wait(void *b, const struct dt_study *s, double until, struct
     return ++c->waits < 10 ? 0 : dt_fail(e, "it waits for ever");
 }
 
-static int set_back_sweep(void *b, struct dt_error *e)
-{
-    (void)b;
-    (void)e;
-    return 0;
-}
-
 static void trials_that_were_cancelled_are_not_waited_for_by_a_clock_that_is_set_back(void **state)
 {
-    const struct dt_backend_ops ops = {
-        .name = "set back",
-        .now = set_back_now,
-        .submit = set_back_submit,
-        .cancel = set_back_cancel,
-        .wait = set_back_wait,
-        .sweep = set_back_sweep,
-    };
-    struct set_back c = {.now = 10000};
+    const struct dt_backend_ops ops = plan_ops(set_back_wait);
+    struct plan c = {.now = 10000};
     struct dt_backend b = {&ops, &c};
     struct dt_error e = DT_ERROR_INIT;
     struct study f = study();
@@ -221,18 +230,11 @@ static void trials_that_were_cancelled_are_not_waited_for_by_a_clock_that_is_set
 
 /* ---- a job that was cancelled, of which Slurm says so late ---- */
 
-struct late {
-    double now;   /* first, as in set_back */
-    double ended; /* when it was seen to be over */
-    int stop, waits;
-    enum dt_cause cause; /* of its end */
-};
-
 /* Nothing at the first look, then the end, then the tuner is told to end. */
 static int late_wait(void *b, const struct dt_study *s, double until, struct dt_event **events,
                      size_t *n, struct dt_error *e)
 {
-    struct late *c = b;
+    struct plan *c = b;
     const struct dt_trial *t = &s->trials[0];
     (void)e;
     c->now = until;
@@ -245,24 +247,15 @@ static int late_wait(void *b, const struct dt_study *s, double until, struct dt_
         (*events)->trial = t->id;
         (*events)->run = t->run;
         (*events)->t = c->now;
-        (*events)->over = c->ended;
+        (*events)->over = c->over;
         (*events)->cause = DT_CAUSE_CANCELLED;
     }
     return 0;
 }
 
-static int late_find(void *b, const struct dt_trial *t, uint32_t *job, struct dt_error *e)
-{
-    (void)b;
-    (void)t;
-    (void)e;
-    *job = 0;
-    return 0;
-}
-
 static void late_note(void *arg, const struct dt_study *s, const struct dt_event *ev)
 {
-    struct late *c = arg;
+    struct plan *c = arg;
     (void)s;
     if (ev->kind == DT_EVENT_ENDED && ev->trial == 1 && ev->run == 1)
         c->cause = ev->cause;
@@ -270,16 +263,8 @@ static void late_note(void *arg, const struct dt_study *s, const struct dt_event
 
 static enum dt_cause cause_of_end_at(double t)
 {
-    const struct dt_backend_ops ops = {
-        .name = "late",
-        .now = set_back_now,
-        .submit = set_back_submit,
-        .cancel = set_back_cancel,
-        .wait = late_wait,
-        .find = late_find,
-        .sweep = set_back_sweep,
-    };
-    struct late c = {.now = 1000, .ended = t};
+    const struct dt_backend_ops ops = plan_ops(late_wait);
+    struct plan c = {.now = 1000, .over = t};
     struct dt_backend b = {&ops, &c};
     struct dt_reporter r = {.event = late_note, .arg = &c};
     struct dt_error e = DT_ERROR_INIT;
@@ -317,8 +302,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_found_at_the_end_is_cancelled_by_its_own_number),
-        cmocka_unit_test(
-            trials_that_were_cancelled_are_not_waited_for_by_a_clock_that_is_set_back),
+        cmocka_unit_test(trials_that_were_cancelled_are_not_waited_for_by_a_clock_that_is_set_back),
         cmocka_unit_test(what_was_over_before_the_tuner_came_was_not_cancelled_under_its_eyes),
         cmocka_unit_test(what_is_cancelled_later_is_cancelled),
     };
