@@ -381,16 +381,20 @@ static int write_end(const struct batch *b, int code, int sig, struct dt_error *
     return write_json(b, "end.json", o, e);
 }
 
-/* scancel tells tasks and script one after the other: who died of it may have been first. `sig`:
- * what the script died of, or 0. */
-static void hear_late(struct batch *b, int sig)
+#define LATE 2 /* seconds in which the end comes to a script whose tasks were told before */
+
+/* scancel tells tasks and script one after the other: who died of it may have been first, and what
+ * its tasks died of is the script's exit code `code`, by the shell's way of counting. */
+static void hear_late(struct batch *b, int code)
 {
-    struct timespec wait = {1, 0};
+    struct timespec wait = {LATE, 0};
     struct json_object *failure = dt_first_failure(b->dir, 0);
+    bool died = code == 128 + SIGTERM || code == 128 + SIGKILL ||
+                dt_json_int(failure, "signal", 0) == SIGTERM;
     sigset_t end;
     sigemptyset(&end);
     sigaddset(&end, SIGTERM);
-    if (!b->told && (sig == SIGTERM || dt_json_int(failure, "signal", 0) == SIGTERM))
+    if (!b->told && died)
         b->told = sigtimedwait(&end, NULL, &wait) == SIGTERM;
     json_object_put(failure);
 }
@@ -408,7 +412,7 @@ static int run_script(struct batch *b, char **args, struct dt_error *e)
         b->end = b->start + dt_monotonic() - b->begun;
         sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         rc = b->orphan ? 1 : sig ? 128 + sig : WEXITSTATUS(status);
-        hear_late(b, sig);
+        hear_late(b, rc);
     }
     b->notes = dt_patterns_stop(&b->watcher);
     if (write_end(b, rc, sig, e) < 0)

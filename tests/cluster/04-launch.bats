@@ -196,6 +196,16 @@ END
     [ "$(ls "$dir/tasks")" = "" ]
 }
 
+@test "a script whose tasks are told to end before it is, and that ends with them, was told" {
+    trial packed 1 2 <<'END'
+#!/bin/bash
+(sleep 0.3; kill -TERM $PPID) &
+exit 143
+END
+    run_trial
+    [ "$(json "$dir/end.json" 'o["exit_code"], o["signal"], o["told"], "failed" in o')" = "(143, 0, True, False)" ]
+}
+
 @test "a server that ignores SIGTERM is killed after its grace" {
     trial packed 1 2 <<'END'
 #!/bin/bash

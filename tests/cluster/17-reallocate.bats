@@ -156,6 +156,11 @@ def answer():
             time.sleep(0.1)
         save(str(step))
         sys.exit(143)
+# the first reports when all of them would live through the question
+ready = "%(DT_TRIAL_DIR)s/ready-%(DT_RESTARTS)s-" % os.environ
+open(ready + os.environ["RANK"], "w").close()
+while first and any(not os.path.exists(ready + str(i)) for i in range(int(os.environ["WORLD_SIZE"]))):
+    time.sleep(0.05)
 while not os.path.exists("released"):
     if asked and what != "ignores":
         asked.clear()
