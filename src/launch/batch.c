@@ -383,20 +383,20 @@ static int write_end(const struct batch *b, int code, int sig, struct dt_error *
 
 #define LATE 2 /* seconds in which the end comes to a script whose tasks were told before */
 
-/* scancel tells tasks and script one after the other: who died of it may have been first, and what
- * its tasks died of is the script's exit code `code`, by the shell's way of counting. */
+/* scancel tells tasks and script one after the other: the tasks' end may be that of the script
+ * before it is told itself, however the program took it. dt-launch's tasks leave word; those of
+ * another srun show by the script's exit code, as shells count. */
 static void hear_late(struct batch *b, int code)
 {
     struct timespec wait = {LATE, 0};
-    struct json_object *failure = dt_first_failure(b->dir, 0);
-    bool died = code == 128 + SIGTERM || code == 128 + SIGKILL ||
-                dt_json_int(failure, "signal", 0) == SIGTERM;
+    char *word = dt_xasprintf("%s/tasks/told", b->dir);
+    bool ended = code == 128 + SIGTERM || code == 128 + SIGKILL || access(word, F_OK) == 0;
     sigset_t end;
     sigemptyset(&end);
     sigaddset(&end, SIGTERM);
-    if (!b->told && died)
+    if (!b->told && ended)
         b->told = sigtimedwait(&end, NULL, &wait) == SIGTERM;
-    json_object_put(failure);
+    free(word);
 }
 
 static int run_script(struct batch *b, char **args, struct dt_error *e)

@@ -216,16 +216,32 @@ static void read_order(struct task *t)
     free(path);
 }
 
-/* So that the tuner knows. */
-static void leave_word(const struct task *t)
+/* DIR/NAME, an empty file. */
+static void leave_word(const char *dir, const char *name)
 {
     struct dt_error e = DT_ERROR_INIT;
-    char *dir = dt_xasprintf("%s/left-%d", t->dir, t->run);
-    char *path = dt_xasprintf("%s/%s-%d", dir, t->role, t->rank);
+    char *path = dt_xasprintf("%s/%s", dir, name);
     if (dt_mkdirs(dir, &e) < 0 || dt_write_file(path, "", 0, 0666, &e) < 0)
         fprintf(stderr, "dt-launch: %s\n", e.text);
     dt_error_clear(&e);
     free(path);
+}
+
+/* So that the tuner knows that this task was one of the last workers, which were to end. */
+static void tell_left(const struct task *t)
+{
+    char *dir = dt_xasprintf("%s/left-%d", t->dir, t->run);
+    char *name = dt_xasprintf("%s-%d", t->role, t->rank);
+    leave_word(dir, name);
+    free(name);
+    free(dir);
+}
+
+/* So that the batch script's wrapper knows, which scancel may tell later than the tasks. */
+static void tell_told(const struct task *t)
+{
+    char *dir = dt_xasprintf("%s/tasks", t->dir);
+    leave_word(dir, "told");
     free(dir);
 }
 
@@ -373,7 +389,10 @@ static int run_task(struct task *t, char **program, struct dt_error *e)
     if (failed && !t->told)
         record_failure(t);
     if (t->surplus)
-        leave_word(t);
+        tell_left(t);
+    bool died_of_it = WIFSIGNALED(t->status) && WTERMSIG(t->status) == SIGTERM;
+    if (!t->dismissed && (t->told || died_of_it))
+        tell_told(t);
     if (t->log >= 0)
         close(t->log);
     return 0;
