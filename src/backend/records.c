@@ -86,6 +86,7 @@ void dt_records_read(const char *dir, struct dt_records *r)
         .started = start || end,
         .ended = end != NULL,
         .told = dt_json_bool(end, "told", false),
+        .tasks_told = dt_json_bool(end, "tasks_told", false),
         .orphan = dt_json_bool(end, "orphan", false),
         .start = dt_json_num(end ? end : start, "start", NAN),
         .launch = dt_json_num(end, "launch", NAN),

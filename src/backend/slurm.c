@@ -369,7 +369,7 @@ static void emit_end(const struct slurm *b, const struct dt_trial *t, const stru
     double start = r->started ? r->start : job ? job->start : NAN;
     bool failed = r->ended ? r->exit_code || r->signal : !job || job->state != JOB_COMPLETE;
     ev->cause = cause_of_state(job ? job->state : JOB_END, failed);
-    if (r->ended && !failed && !r->told)
+    if (r->ended && !failed && !r->told && !r->tasks_told)
         ev->cause = DT_CAUSE_OK; /* its work was done, whatever came after */
     if (r->told && ev->cause == DT_CAUSE_EXIT)
         ev->cause = DT_CAUSE_CANCELLED; /* Slurm may not have said so yet */
@@ -407,7 +407,8 @@ static void emit_end(const struct slurm *b, const struct dt_trial *t, const stru
 static bool is_final(struct watch *w, const struct dt_trial *t, const struct dt_records *r,
                      const struct dt_slurm_job *job, bool asked)
 {
-    bool over = job ? job->over : asked, good = r->ended && !r->exit_code && !r->signal && !r->told;
+    bool over = job ? job->over : asked, told = r->told || r->tasks_told;
+    bool good = r->ended && !r->exit_code && !r->signal && !told;
     bool broken = job && !job->over && job->state >= JOB_COMPLETE; /* a part of it has failed */
     if ((over || r->ended || broken) && w->over_since == 0)
         w->over_since = dt_monotonic();
@@ -417,7 +418,7 @@ static bool is_final(struct watch *w, const struct dt_trial *t, const struct dt_
     if (job && job->never && (job->launch_failed || t->state == DT_TRIAL_SUBMITTED))
         return true;
     if (r->ended) /* one that was told to end may look like one that had finished: Slurm knows */
-        return (good && !isnan(w->billing)) || (job && over) || (waited && (asked || !r->told));
+        return (good && !isnan(w->billing)) || (job && over) || (waited && (asked || !told));
     if (over && job && job->state == JOB_CANCELLED && !w->started)
         return true; /* it never ran, so there will be no record */
     return asked && over && waited;

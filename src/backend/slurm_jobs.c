@@ -52,6 +52,13 @@ double dt_slurm_billing(const struct job_info *job)
     return b >= 0 && b < (double)NO_VAL ? b : (double)job->num_cpus;
 }
 
+/* A partition or QOS with GraceTime tells the tasks first, and Slurm takes what they do then for an end of its own. */
+static uint32_t state_of(const slurm_job_info_t *info)
+{
+    uint32_t state = info->job_state & JOB_STATE_BASE;
+    return info->preempt_time && (state == JOB_COMPLETE || state == JOB_FAILED) ? JOB_PREEMPTED : state;
+}
+
 static void take(struct dt_slurm_jobs *jobs, const slurm_job_info_t *info)
 {
     jobs->v = dt_xrealloc(jobs->v, jobs->n + 1, sizeof(*jobs->v));
@@ -59,7 +66,7 @@ static void take(struct dt_slurm_jobs *jobs, const slurm_job_info_t *info)
     *job = (struct dt_slurm_job){
         .id = info->job_id,
         .name = dt_xstrdup(info->name ? info->name : ""),
-        .state = info->job_state & JOB_STATE_BASE,
+        .state = state_of(info),
         .over = (info->job_state & JOB_STATE_BASE) >= JOB_COMPLETE,
         .completing = info->job_state & JOB_COMPLETING,
         .exit_code = (int)(info->exit_code >> 8 & 0xff),
@@ -76,7 +83,7 @@ static void take(struct dt_slurm_jobs *jobs, const slurm_job_info_t *info)
 static void add_component(struct dt_slurm_jobs *jobs, const slurm_job_info_t *info)
 {
     struct dt_slurm_job *leader = (struct dt_slurm_job *)dt_slurm_jobs_find(jobs, info->het_job_id);
-    struct dt_slurm_job part = {.state = info->job_state & JOB_STATE_BASE};
+    struct dt_slurm_job part = {.state = state_of(info)};
     if (!leader)
         return;
     leader->billing += dt_slurm_billing(info);
@@ -93,7 +100,8 @@ static void add_component(struct dt_slurm_jobs *jobs, const slurm_job_info_t *in
     }
     /* one that somebody cancels leaves the others running, or failing of it; where the script fails all fail with it */
     bool alone = leader->state < JOB_COMPLETE && part.state > JOB_COMPLETE;
-    if (part.state == JOB_OOM || part.state == JOB_NODE_FAIL || part.state == JOB_CANCELLED || alone)
+    if (part.state == JOB_OOM || part.state == JOB_NODE_FAIL || part.state == JOB_CANCELLED ||
+        part.state == JOB_PREEMPTED || alone)
         leader->state = part.state;
     free(part.reason);
 }

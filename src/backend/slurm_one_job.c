@@ -26,6 +26,15 @@ char *dt_slurm_work_dir(uint32_t job)
     return copy;
 }
 
+bool dt_slurm_preempted(uint32_t job)
+{
+    job_info_msg_t *msg = load(job);
+    bool preempted = msg && msg->job_array[0].preempt_time;
+    if (msg)
+        slurm_free_job_info_msg(msg);
+    return preempted;
+}
+
 bool dt_slurm_comment_is_free(uint32_t job)
 {
     job_info_msg_t *msg = load(job);

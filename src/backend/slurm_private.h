@@ -23,7 +23,8 @@ double dt_pace_turn(struct dt_pace *p, double now);
 struct dt_slurm_job {
     uint32_t id;
     char *name;
-    uint32_t state; /* enum job_states, base state; a failed component's, where there is one */
+    uint32_t state; /* enum job_states, base state; a failed component's, where there is one. Preempted is also one that
+                       ended by itself when Slurm had announced it */
     bool over;      /* every component has ended */
     bool completing; /* but processes of it are still there */
     bool never;     /* pending for a reason that will not pass */
@@ -105,6 +106,7 @@ void dt_steps_environ(const struct dt_books *books, const struct dt_placement *w
 struct dt_records {
     bool started, ended;
     bool told;   /* to end, while its script was still at work */
+    bool tasks_told; /* so its tasks, if not by the script then by Slurm */
     bool orphan; /* it ended since its tuner was gone */
     double start, launch, end; /* launch: NaN if no role was started */
     int exit_code, signal;

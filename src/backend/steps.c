@@ -352,13 +352,16 @@ static void look_for_checkpoint(const struct steps *b, const struct dt_study *s,
     "the script ended well but started no roles, so its work was not done in the trial's share; "  \
     "with layout steps start it by srun or dt-launch"
 
-static enum dt_cause cause_of(const struct run *r, const struct dt_records *rec, const char *dir)
+static enum dt_cause cause_of(const struct steps *b, const struct run *r,
+                              const struct dt_records *rec, const char *dir)
 {
     bool failed = rec->ended ? rec->exit_code || rec->signal : r->status != 0;
     if (rec->orphan)
         return DT_CAUSE_NO_TUNER;
     if (rec->told || (failed && r->asked))
         return DT_CAUSE_CANCELLED;
+    if ((failed || rec->tasks_told) && dt_slurm_preempted(b->a.job))
+        return DT_CAUSE_PREEMPTED; /* the tuner is told at the end of the partition's GraceTime */
     if (failed)
         return dt_records_out_of_memory(dir) ? DT_CAUSE_OUT_OF_MEMORY : DT_CAUSE_EXIT;
     return isnan(rec->launch) ? DT_CAUSE_NOT_LAUNCHED : DT_CAUSE_OK;
@@ -369,7 +372,7 @@ static void emit_end(const struct steps *b, const struct dt_trial *t, const stru
 {
     struct dt_event *ev = dt_events_add(out, DT_EVENT_ENDED, t, dt_now());
     char *dir = dt_trial_dir(&b->c, t);
-    ev->cause = cause_of(r, rec, dir);
+    ev->cause = cause_of(b, r, rec, dir);
     ev->exit_code = rec->ended ? rec->exit_code : WIFEXITED(r->status) ? WEXITSTATUS(r->status) : 0;
     ev->signal = rec->ended ? rec->signal : WIFSIGNALED(r->status) ? WTERMSIG(r->status) : 0;
     ev->wait_s = 0;

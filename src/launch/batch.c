@@ -28,6 +28,7 @@ struct batch {
     int64_t tuner_job; /* at the time of the submission; 0: nobody to tell */
     pid_t tuner;       /* layout steps: the process that started this one; else 0 */
     bool told;         /* it was told to end before its script had ended, or was ending for that */
+    bool tasks_told;   /* its tasks were */
     bool orphan;       /* it ends since the tuning job is gone */
     struct dt_strv env;
     double start, end;
@@ -374,6 +375,8 @@ static int write_end(const struct batch *b, int code, int sig, struct dt_error *
         json_object_object_add(o, "notes", json_object_get(b->notes));
     if (b->told)
         json_object_object_add(o, "told", json_object_new_boolean(true));
+    if (b->tasks_told)
+        json_object_object_add(o, "tasks_told", json_object_new_boolean(true));
     if (b->orphan)
         json_object_object_add(o, "orphan", json_object_new_boolean(true));
     if (code) /* a script that went on after a failed launch has dealt with it */
@@ -390,7 +393,8 @@ static void hear_late(struct batch *b, int code)
 {
     struct timespec wait = {LATE, 0};
     char *word = dt_xasprintf("%s/tasks/told", b->dir);
-    bool ended = code == 128 + SIGTERM || code == 128 + SIGKILL || access(word, F_OK) == 0;
+    b->tasks_told = access(word, F_OK) == 0;
+    bool ended = code == 128 + SIGTERM || code == 128 + SIGKILL || b->tasks_told;
     sigset_t end;
     sigemptyset(&end);
     sigaddset(&end, SIGTERM);

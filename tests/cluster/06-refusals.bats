@@ -49,7 +49,7 @@ fault() {
 # WANT: Slurm's own words, whatever they are.
 try() {
     local want=$2 status=0 line lines=() before=(*)
-    "${as[@]}" timeout 20 "${@:3}" </dev/null >"$base/out" 2>"$base/err" || status=$?
+    "${as[@]}" timeout 60 "${@:3}" </dev/null >"$base/out" 2>"$base/err" || status=$?
     while IFS= read -r line || [ -n "$line" ]; do
         [[ $line == 'dt-tune: warning: '* ]] || lines+=("$line")
     done <"$base/err"

@@ -9,6 +9,7 @@ setup_file() {
     export BATS_NO_PARALLELIZE_WITHIN_FILE=true
     cluster_up --nodes 8 --cpus 4 --conf PreemptType=preempt/partition_prio --conf PreemptMode=REQUEUE \
         --conf JobAcctGatherParams=OverMemoryKill --conf SlurmdTimeout=5 \
+        --conf "PartitionName=gentle Nodes=h[1-8] State=UP PriorityTier=1 GraceTime=300" \
         --conf "PartitionName=urgent Nodes=h[1-8] State=UP PriorityTier=10"
 }
 
@@ -86,6 +87,35 @@ twice() {
         [ "$(ended 1 cause),$(ended 3 cause),$(ended 4 cause)" = ok,ok,ok ]
     }
     at_once preempted requeued_trial one_component memory
+}
+
+# told STATUS OPTION...: with GraceTime Slurm tells the tasks, not their script, and takes what comes of it for an end of
+# the job's own; the program of this one exits with STATUS then.
+told() {
+    cat >train.sh <<END
+#!/bin/bash
+#SBATCH --ntasks=2 --mem-per-cpu=60M --job-name=t --partition=gentle
+srun bash -c '
+trap "echo \$DT_TRIAL >>told; exit $1" TERM
+[ "\$DT_TRIAL\$DT_ROLE" != 2worker ] || until [ -e released ]; do [ -e begun ] || echo >begun; sleep 0.05; done
+[ \$DT_ROLE != ps ] || while :; do sleep 0.05; done'
+END
+    start . "" --exclusive "${@:2}"
+    soon 90 test -e begun
+    urgent "$(node_of "$(trial_job 2)")"
+    soon 60 test -e told
+    soon 60 grep -q '"event":"ended","trial":2' "$dir/journal.jsonl"
+    touch released
+    twice preempted
+}
+
+@test "a trial preempted in a partition with GraceTime, whose program takes that well or badly" {
+    well() { told 0; }
+    badly() { told 3; }
+    roles() { told 0 --dt-ps=1 --dt-layout=het; }
+    steps() { told 0 --dt-layout=steps; }
+    at_once well badly
+    at_once roles steps
 }
 
 @test "a trial that is held by hand while it waits is waited for" {
