@@ -35,11 +35,17 @@ static char *failure_text(struct json_object *failed)
     return dt_buf_take(&b);
 }
 
-static char *joined(struct json_object *lines)
+static char *notes_of(struct json_object *end, double suspended)
 {
     struct dt_buf b = DT_BUF_INIT;
+    struct json_object *lines = dt_json_get(end, "notes");
     for (size_t i = 0; i < dt_json_count(lines); i++)
         dt_buf_addf(&b, "%s%s", i ? "\n" : "", json_object_get_string(dt_json_at(lines, i)));
+    if (suspended > 0)
+        dt_buf_addf(&b,
+                    "%ssuspended for %.0f s: its run time is without them, speeds that its metrics "
+                    "tell are not",
+                    b.len ? "\n" : "", suspended);
     return b.s;
 }
 
@@ -82,6 +88,7 @@ bool dt_records_out_of_memory(const char *dir)
 void dt_records_read(const char *dir, struct dt_records *r)
 {
     struct json_object *start = read_record(dir, "start.json"), *end = read_record(dir, "end.json");
+    double suspended = dt_json_num(end, "suspended_s", 0);
     *r = (struct dt_records){
         .started = start || end,
         .ended = end != NULL,
@@ -94,8 +101,9 @@ void dt_records_read(const char *dir, struct dt_records *r)
         .exit_code = (int)dt_json_int(end, "exit_code", 0),
         .signal = (int)dt_json_int(end, "signal", 0),
         .failed = failure_text(dt_json_get(end, "failed")),
-        .notes = joined(dt_json_get(end, "notes")),
+        .notes = notes_of(end, suspended),
     };
+    r->run_s = r->end - r->start - suspended;
     if (end && !r->failed && (r->exit_code || r->signal))
         r->failed = dt_records_last_lines(dir);
     json_object_put(start);

@@ -387,7 +387,7 @@ static void emit_end(const struct slurm *b, const struct dt_trial *t, const stru
     if (r->started || w->started) {
         ev->wait_s = fmax(0, start - t->t_submitted);
         ev->startup_s = r->launch - r->start;
-        ev->run_s = by_slurm ? fmax(job->end - job->start, 0.5) : r->end - start;
+        ev->run_s = by_slurm ? fmax(job->end - job->start, 0.5) : r->run_s;
     }
     ev->billing = job ? job->billing : w->billing;
     ev->nodes = job ? job->nodes : w->nodes;

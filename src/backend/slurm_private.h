@@ -109,9 +109,10 @@ struct dt_records {
     bool tasks_told; /* so its tasks, if not by the script then by Slurm */
     bool orphan; /* it ended since its tuner was gone */
     double start, launch, end; /* launch: NaN if no role was started */
+    double run_s; /* from start to end, without what it was suspended for */
     int exit_code, signal;
     char *failed; /* which task failed first, and its last lines; else those of the output; NULL */
-    char *notes;  /* on the text patterns, a line each; NULL */
+    char *notes;  /* on the text patterns, and on its run time, a line each; NULL */
 };
 void dt_records_read(const char *dir, struct dt_records *r);
 void dt_records_free(struct dt_records *r);

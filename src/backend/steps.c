@@ -377,7 +377,7 @@ static void emit_end(const struct steps *b, const struct dt_trial *t, const stru
     ev->signal = rec->ended ? rec->signal : WIFSIGNALED(r->status) ? WTERMSIG(r->status) : 0;
     ev->wait_s = 0;
     ev->startup_s = rec->launch - rec->start;
-    ev->run_s = (rec->ended ? rec->end : ev->t) - (rec->started ? rec->start : t->t_submitted);
+    ev->run_s = rec->ended ? rec->run_s : ev->t - (rec->started ? rec->start : t->t_submitted);
     ev->billing = b->a.billing * dt_placement_fraction(&b->a.books, &r->where);
     ev->nodes = dt_placement_nodes(&b->a.books, &r->where);
     ev->note = dt_trial_note(r->feed, rec);

@@ -20,6 +20,7 @@ extern char **environ;
 #define SCRIPT_MAX (64 * 1024 * 1024)
 #define TUNER_LOOK 60.0 /* seconds between two looks whether the tuning job lives */
 #define TUNER_WAIT 30.0 /* seconds that one look, or one message, may take */
+#define LOOK 1          /* seconds between two looks at itself: how closely it knows a suspension */
 
 struct batch {
     struct json_object *plan;
@@ -32,6 +33,7 @@ struct batch {
     bool orphan;       /* it ends since the tuning job is gone */
     struct dt_strv env;
     double start, end;
+    double suspended; /* seconds of them in which Slurm had stopped it, and the trial with it */
     double begun; /* monotonic: when start was, for how long it took depends on no clock that is set */
     pid_t child;
     struct dt_watcher watcher;
@@ -302,6 +304,17 @@ static int start_script(struct batch *b, char **args, struct dt_error *e)
     return rc ? dt_fail(e, "%s: cannot start it: %s", b->script, strerror(rc)) : 0;
 }
 
+/* How long this process was stopped in a wait that began `since` and returned `sig`. It is told only
+ * that it goes on. */
+static double stopped_for(double since, int sig)
+{
+    sigset_t pending;
+    double late = dt_monotonic() - since - LOOK;
+    sigpending(&pending);
+    bool goes_on = sig == SIGCONT || sigismember(&pending, SIGCONT) == 1;
+    return goes_on && late > 0 ? late + LOOK / 2.0 : 0;
+}
+
 /* Waits for the script's end, passing on signals. Returns its status as waitpid() gives it. */
 static int wait_for_script(struct batch *b)
 {
@@ -309,8 +322,10 @@ static int wait_for_script(struct batch *b)
     double look = b->tuner_job || b->tuner ? dt_monotonic() + TUNER_LOOK : INFINITY;
     int status = 0;
     for (;;) {
-        struct timespec wait = {(time_t)TUNER_LOOK, 0};
+        struct timespec wait = {LOOK, 0};
+        double since = dt_monotonic();
         int sig = sigtimedwait(&set, NULL, &wait);
+        b->suspended += stopped_for(since, sig);
         b->told |= sig == SIGTERM;
         if (waitpid(b->child, &status, WNOHANG) == b->child)
             return status;
@@ -371,6 +386,8 @@ static int write_end(const struct batch *b, int code, int sig, struct dt_error *
     json_object_object_add(o, "end", json_object_new_double(b->end > 0 ? b->end : dt_now()));
     json_object_object_add(o, "exit_code", json_object_new_int(code));
     json_object_object_add(o, "signal", json_object_new_int(sig));
+    if (b->suspended > 0)
+        json_object_object_add(o, "suspended_s", json_object_new_double(b->suspended));
     if (b->notes)
         json_object_object_add(o, "notes", json_object_get(b->notes));
     if (b->told)

@@ -118,6 +118,36 @@ END
     at_once roles steps
 }
 
+# idle OPTION...: trial 2 is suspended, and the tuning job with it where they are one.
+idle() {
+    cat >train.sh <<'END'
+#!/bin/bash
+#SBATCH --ntasks=2 --mem-per-cpu=60M --job-name=t
+srun bash -c '[ $DT_TRIAL != 2 ] || until [ -e released ]; do [ -e begun ] || echo >begun; sleep 0.05; done'
+END
+    start . "" "$@"
+    soon 90 test -e begun
+    scontrol suspend "$(trial_job 2)"
+    sleep 4
+    touch released
+    scontrol resume "$(trial_job 2)"
+    finished
+    grep -q '^ *| suspended for [0-9]* s: its run time is without them' "$output"
+    /usr/bin/python3 - "$dir/journal.jsonl" <<'END'
+import json, sys
+events = [e for e in map(json.loads, open(sys.argv[1])) if e.get("trial") == 2]
+start, end = ([e for e in events if e["event"] == kind][-1] for kind in ("started", "ended"))
+assert end["t"] - start["t"] - end["run_s"] > 2.5, events
+assert end["run_s"] > 0, events
+END
+}
+
+@test "a trial that is suspended: its time is without that" {
+    by_itself() { idle; }
+    with_the_tuner() { idle --dt-layout=steps; }
+    at_once by_itself with_the_tuner
+}
+
 @test "a trial that is held by hand while it waits is waited for" {
     blocker=$(sbatch --parsable -n1 --mem=10 --licenses=dtlic:4 --output=/dev/null --wrap "sleep 600")
     soon 60 is_state "$blocker" RUNNING
