@@ -304,15 +304,15 @@ static int start_script(struct batch *b, char **args, struct dt_error *e)
     return rc ? dt_fail(e, "%s: cannot start it: %s", b->script, strerror(rc)) : 0;
 }
 
-/* How long this process was stopped in a wait that began `since` and returned `sig`. It is told only
- * that it goes on. */
+/* How long this process was stopped, to LOOK / 2, in a wait that began `since` and returned `sig`. It
+ * is told only that it goes on, and so it is by scancel, too. */
 static double stopped_for(double since, int sig)
 {
     sigset_t pending;
     double late = dt_monotonic() - since - LOOK;
     sigpending(&pending);
     bool goes_on = sig == SIGCONT || sigismember(&pending, SIGCONT) == 1;
-    return goes_on && late > 0 ? late + LOOK / 2.0 : 0;
+    return goes_on && late > LOOK / 2.0 ? late + LOOK / 2.0 : 0;
 }
 
 /* Waits for the script's end, passing on signals. Returns its status as waitpid() gives it. */

@@ -216,13 +216,19 @@ static void read_order(struct task *t)
     free(path);
 }
 
-/* DIR/NAME, an empty file. */
+/* DIR/NAME, an empty file; several tasks may make the same at once. */
 static void leave_word(const char *dir, const char *name)
 {
     struct dt_error e = DT_ERROR_INIT;
     char *path = dt_xasprintf("%s/%s", dir, name);
-    if (dt_mkdirs(dir, &e) < 0 || dt_write_file(path, "", 0, 0666, &e) < 0)
+    int rc = dt_mkdirs(dir, &e);
+    int fd = rc == 0 ? open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666) : -1;
+    if (rc == 0 && fd < 0)
+        dt_fail(&e, "%s: cannot write: %s", path, strerror(errno));
+    if (fd < 0)
         fprintf(stderr, "dt-launch: %s\n", e.text);
+    else
+        close(fd);
     dt_error_clear(&e);
     free(path);
 }
