@@ -52,6 +52,25 @@ static bool ended_by_others(const struct run *run, const struct dt_trial *t)
            run->s->spec->checkpoint.signal != SIGTERM;
 }
 
+/* Why a run ended, where Slurm says no more than that it was cancelled: by this tuner, together with
+ * it, with an earlier one, or by somebody. */
+static enum dt_cause cause_of(const struct run *run, const struct dt_event *ev,
+                              const struct dt_trial *t)
+{
+    enum dt_cause cause = ev->cause;
+    bool ours = t && t->cancelling, before = ev->over > 0 && ev->over < run->here;
+    /* asked to end, its script may have died of the signal before anything knew of it */
+    if (cause == DT_CAUSE_EXIT && ours)
+        cause = DT_CAUSE_CANCELLED;
+    if (cause != DT_CAUSE_CANCELLED)
+        return cause;
+    if (t && !ours && (t->found || before))
+        return DT_CAUSE_NO_TUNER;
+    if (run->s->interrupted || run->away || (*run->stop && !run->s->stop_reason))
+        return DT_CAUSE_INTERRUPTED;
+    return run->s->stop_reason ? DT_CAUSE_STOPPED : DT_CAUSE_CANCELLED;
+}
+
 /* Waits until something happens or `until`, and records it. */
 static int wait_events(struct run *run, double until, struct dt_error *e)
 {
@@ -61,20 +80,10 @@ static int wait_events(struct run *run, double until, struct dt_error *e)
     for (size_t i = 0; i < n; i++) {
         struct dt_event *ev = &events[i];
         const struct dt_trial *t = dt_study_trial(run->s, ev->trial);
-        /* asked to end, its script may have died of the signal before anything knew of it */
-        if (ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_EXIT && t && t->cancelling)
-            ev->cause = DT_CAUSE_CANCELLED;
-        if (ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_CANCELLED && t && !t->cancelling &&
-            (t->found || (ev->over > 0 && ev->over < run->here))) /* maybe by an earlier tuner */
-            ev->cause = DT_CAUSE_NO_TUNER;
-        /* what we ended ourselves, or went down together with us, is not somebody's scancel of a
-         * trial */
-        bool told = run->s->interrupted || run->away || (*run->stop && !run->s->stop_reason);
-        if (ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_CANCELLED &&
-            (run->s->stop_reason || told))
-            ev->cause = told ? DT_CAUSE_INTERRUPTED : DT_CAUSE_STOPPED;
-        ev->foreign = ev->kind == DT_EVENT_ENDED && ev->cause == DT_CAUSE_CANCELLED &&
-                      ended_by_others(run, t);
+        if (ev->kind == DT_EVENT_ENDED) {
+            ev->cause = cause_of(run, ev, t);
+            ev->foreign = ev->cause == DT_CAUSE_CANCELLED && ended_by_others(run, t);
+        }
         bool stale = !t || (ev->kind == DT_EVENT_ENDED && !dt_trial_live(t));
         if (rc < 0 || stale)
             dt_event_free(ev);
