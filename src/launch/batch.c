@@ -410,13 +410,17 @@ static void hear_late(struct batch *b, int code)
 {
     struct timespec wait = {LATE, 0};
     char *word = dt_xasprintf("%s/tasks/told", b->dir);
-    b->tasks_told = access(word, F_OK) == 0;
-    bool ended = code == 128 + SIGTERM || code == 128 + SIGKILL || b->tasks_told;
+    struct json_object *failure = dt_first_failure(b->dir, 0);
+    bool left = access(word, F_OK) == 0;
+    bool ended = code == 128 + SIGTERM || code == 128 + SIGKILL || left;
+    /* where a task fails Slurm ends the others */
+    b->tasks_told = left && (!failure || dt_json_int(failure, "signal", 0) == SIGTERM);
     sigset_t end;
     sigemptyset(&end);
     sigaddset(&end, SIGTERM);
     if (!b->told && ended)
         b->told = sigtimedwait(&end, NULL, &wait) == SIGTERM;
+    json_object_put(failure);
     free(word);
 }
 
