@@ -212,6 +212,23 @@ END
     done
 }
 
+@test "a wrapper that is stopped before it has started its script knows for how long" {
+    trial packed 0 1 <<'END'
+#!/bin/bash
+true
+END
+    mkfifo carrier
+    "$DT_BUILD/dt-launch" --carrier carrier >out 2>&1 3>&- &
+    exec 9>carrier # it is at work
+    kill -STOP $!
+    cat trial.sh >&9
+    exec 9>&-
+    sleep 2.5
+    kill -CONT $!
+    wait $!
+    [ "$(json "$dir/end.json" 'o["end"] - o["start"] - o["suspended_s"] < 1.5')" = True ]
+}
+
 @test "tasks that get SIGTERM by their program, or since one of them failed, were not told to end" {
     trial packed 0 1 <<'END'
 #!/bin/bash
