@@ -386,7 +386,8 @@ static void emit_end(const struct slurm *b, const struct dt_study *s, const stru
     double start = r->started ? r->start : job ? job->start : NAN;
     bool failed = r->ended ? r->exit_code || r->signal : !job || job->state != JOB_COMPLETE;
     ev->cause = cause_of_state(job ? job->state : JOB_END, failed);
-    if (r->ended && !failed && !r->told && !r->tasks_told && !is_warned(b))
+    bool warned = is_warned(b) && ev->cause == DT_CAUSE_PREEMPTED; /* maybe by the user's signal */
+    if (r->ended && !failed && !r->told && !r->tasks_told && !warned)
         ev->cause = DT_CAUSE_OK; /* its work was done, whatever came after */
     if (ev->cause == DT_CAUSE_EXIT && !r->told && dt_records_out_of_memory(dir))
         ev->cause = DT_CAUSE_OUT_OF_MEMORY;
