@@ -360,24 +360,45 @@ static enum dt_cause cause_of_state(uint32_t state, bool failed)
     "the script ended well but started no servers: Slurm's own srun ran, as PATH was set anew (a " \
     "login shell, a module) or srun has a path; call dt-launch instead of srun"
 
-static void emit_end(const struct slurm *b, const struct dt_trial *t, const struct watch *w,
-                     const char *dir, const struct dt_records *r, const struct dt_slurm_job *job,
-                     const struct dt_events *out)
+/* Whether Slurm tells trials that their end is near, by a signal of the user's choice. */
+static bool is_warned(const struct slurm *b)
+{
+    return dt_submission_value(b->c.submission, "signal") != NULL;
+}
+
+/* Of a run that was told to end, though Slurm takes what came of it for an end of its own. */
+static enum dt_cause cause_of_told(const struct slurm *b, const struct dt_study *s,
+                                   enum dt_cause cause)
+{
+    if (!is_warned(b))
+        return DT_CAUSE_CANCELLED;
+    /* what it has measured until its time was up is a result, how long it took is none */
+    bool result = cause == DT_CAUSE_OK && !dt_spec_objective_is_time(s->spec);
+    return result ? cause : DT_CAUSE_TIME_LIMIT;
+}
+
+static void emit_end(const struct slurm *b, const struct dt_study *s, const struct dt_trial *t,
+                     const struct watch *w, const char *dir, const struct dt_records *r,
+                     const struct dt_slurm_job *job, const struct dt_events *out)
 {
     struct dt_event *ev = dt_events_add(out, DT_EVENT_ENDED, t, dt_now());
     bool by_slurm = job && !(r->started && r->ended); /* which counts whole seconds */
     double start = r->started ? r->start : job ? job->start : NAN;
     bool failed = r->ended ? r->exit_code || r->signal : !job || job->state != JOB_COMPLETE;
     ev->cause = cause_of_state(job ? job->state : JOB_END, failed);
-    if (r->ended && !failed && !r->told && !r->tasks_told)
+    bool warned = is_warned(b) && ev->cause == DT_CAUSE_PREEMPTED; /* maybe by the user's signal */
+    if (r->ended && !failed && !r->told && !r->tasks_told && !warned)
         ev->cause = DT_CAUSE_OK; /* its work was done, whatever came after */
+    if (ev->cause == DT_CAUSE_EXIT && !r->told && dt_records_out_of_memory(dir))
+        ev->cause = DT_CAUSE_OUT_OF_MEMORY;
+    bool own = ev->cause == DT_CAUSE_OK || ev->cause == DT_CAUSE_EXIT;
+    if (own && dt_records_told(r, s, t))
+        ev->cause = cause_of_told(b, s, ev->cause);
     if (r->told && ev->cause == DT_CAUSE_EXIT)
         ev->cause = DT_CAUSE_CANCELLED; /* Slurm may not have said so yet */
-    if (failed && ev->cause == DT_CAUSE_EXIT && dt_records_out_of_memory(dir))
-        ev->cause = DT_CAUSE_OUT_OF_MEMORY;
     if (r->orphan)
         ev->cause = DT_CAUSE_NO_TUNER;
-    else if (!job && (!r->ended || r->told))
+    else if (!job && (!r->ended || dt_records_told(r, s, t)))
         ev->cause = DT_CAUSE_LOST;
     if (job && job->never)
         ev->cause = job->launch_failed ? DT_CAUSE_NODE_FAILURE : DT_CAUSE_NOT_SCHEDULABLE;
@@ -404,10 +425,10 @@ static void emit_end(const struct slurm *b, const struct dt_trial *t, const stru
 
 /* Whether all is known of a run's end. `asked`: Slurm has answered, so that no `job` means that it
  * knows of none. */
-static bool is_final(struct watch *w, const struct dt_trial *t, const struct dt_records *r,
-                     const struct dt_slurm_job *job, bool asked)
+static bool is_final(const struct slurm *b, struct watch *w, const struct dt_trial *t,
+                     const struct dt_records *r, const struct dt_slurm_job *job, bool asked)
 {
-    bool over = job ? job->over : asked, told = r->told || r->tasks_told;
+    bool over = job ? job->over : asked, told = r->told || r->tasks_told || is_warned(b);
     bool good = r->ended && !r->exit_code && !r->signal && !told;
     bool broken = job && !job->over && job->state >= JOB_COMPLETE; /* a part of it has failed */
     if ((over || r->ended || broken) && w->over_since == 0)
@@ -470,7 +491,7 @@ static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_t
     }
     if (w->started)
         dt_trial_metrics(&b->c, s, t, &w->feed, r.ended, out);
-    bool news = *out->n > before, final = is_final(w, t, &r, job, jobs != NULL);
+    bool news = *out->n > before, final = is_final(b, w, t, &r, job, jobs != NULL);
     if (w->started || final)
         dt_trial_usage(&b->c, s, t, &b->asks, &w->usage, r.ended || final, out);
     size_t told = *out->n;
@@ -483,7 +504,7 @@ static bool look_at(struct slurm *b, const struct dt_study *s, const struct dt_t
             dt_trial_metrics(&b->c, s, t, &w->feed, true, out);
         if (job && job->never)
             dt_slurm_cancel(t->job, NULL);
-        emit_end(b, t, w, dir, &r, job, out);
+        emit_end(b, s, t, w, dir, &r, job, out);
         dt_feed_free(w->feed);
         dt_usage_feed_free(w->usage);
         w->feed = NULL;

@@ -106,7 +106,7 @@ void dt_steps_environ(const struct dt_books *books, const struct dt_placement *w
 struct dt_records {
     bool started, ended;
     bool told;   /* to end, while its script was still at work */
-    bool tasks_told; /* so its tasks, if not by the script then by Slurm */
+    bool tasks_told; /* so its tasks, by Slurm, and not since one of them had failed */
     bool orphan; /* it ended since its tuner was gone */
     double start, launch, end; /* launch: NaN if no role was started */
     double run_s; /* from start to end, without what it was suspended for */
@@ -116,6 +116,9 @@ struct dt_records {
 };
 void dt_records_read(const char *dir, struct dt_records *r);
 void dt_records_free(struct dt_records *r);
+/* Whether somebody told the run to end, other than the tuner who asks for a checkpoint so: its work
+ * may be cut short, however well it took that. */
+bool dt_records_told(const struct dt_records *r, const struct dt_study *s, const struct dt_trial *t);
 /* Whether the run has started roles. */
 bool dt_records_launched(const char *dir);
 /* When the newest file in the trial's checkpoint folder was last written, by the file system's clock; -INFINITY where

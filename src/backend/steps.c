@@ -352,7 +352,8 @@ static void look_for_checkpoint(const struct steps *b, const struct dt_study *s,
     "the script ended well but started no roles, so its work was not done in the trial's share; "  \
     "with layout steps start it by srun or dt-launch"
 
-static enum dt_cause cause_of(const struct steps *b, const struct run *r,
+static enum dt_cause cause_of(const struct steps *b, const struct dt_study *s,
+                              const struct dt_trial *t, const struct run *r,
                               const struct dt_records *rec, const char *dir)
 {
     bool failed = rec->ended ? rec->exit_code || rec->signal : r->status != 0;
@@ -362,17 +363,22 @@ static enum dt_cause cause_of(const struct steps *b, const struct run *r,
         return DT_CAUSE_CANCELLED;
     if ((failed || rec->tasks_told) && dt_slurm_preempted(b->a.job))
         return DT_CAUSE_PREEMPTED; /* the tuner is told at the end of the partition's GraceTime */
+    if (failed && dt_records_out_of_memory(dir))
+        return DT_CAUSE_OUT_OF_MEMORY;
+    if (dt_records_told(rec, s, t)) /* or warned of the end of the allocation */
+        return dt_submission_value(b->c.submission, "signal") ? DT_CAUSE_INTERRUPTED
+                                                              : DT_CAUSE_CANCELLED;
     if (failed)
-        return dt_records_out_of_memory(dir) ? DT_CAUSE_OUT_OF_MEMORY : DT_CAUSE_EXIT;
+        return DT_CAUSE_EXIT;
     return isnan(rec->launch) ? DT_CAUSE_NOT_LAUNCHED : DT_CAUSE_OK;
 }
 
-static void emit_end(const struct steps *b, const struct dt_trial *t, const struct run *r,
-                     const struct dt_records *rec, const struct dt_events *out)
+static void emit_end(const struct steps *b, const struct dt_study *s, const struct dt_trial *t,
+                     const struct run *r, const struct dt_records *rec, const struct dt_events *out)
 {
     struct dt_event *ev = dt_events_add(out, DT_EVENT_ENDED, t, dt_now());
     char *dir = dt_trial_dir(&b->c, t);
-    ev->cause = cause_of(b, r, rec, dir);
+    ev->cause = cause_of(b, s, t, r, rec, dir);
     ev->exit_code = rec->ended ? rec->exit_code : WIFEXITED(r->status) ? WEXITSTATUS(r->status) : 0;
     ev->signal = rec->ended ? rec->signal : WIFSIGNALED(r->status) ? WTERMSIG(r->status) : 0;
     ev->wait_s = 0;
@@ -389,14 +395,14 @@ static void emit_end(const struct steps *b, const struct dt_trial *t, const stru
 }
 
 /* One that this process did not start: its tuner went down, and it with it. */
-static void emit_cut_off(const struct steps *b, const struct dt_trial *t,
+static void emit_cut_off(const struct steps *b, const struct dt_study *s, const struct dt_trial *t,
                          const struct dt_records *rec, const struct dt_events *out)
 {
     struct run none = {.where = {0}};
-    emit_end(b, t, &none, rec, out);
+    emit_end(b, s, t, &none, rec, out);
     struct dt_event *ev = &(*out->v)[*out->n - 1];
     ev->billing = ev->nodes = NAN;
-    if (!rec->ended || rec->orphan || rec->told) {
+    if (!rec->ended || rec->orphan || rec->told || rec->tasks_told) {
         ev->cause = DT_CAUSE_INTERRUPTED;
         ev->run_s = NAN;
     }
@@ -418,7 +424,7 @@ static void look_at(struct steps *b, const struct dt_study *s, const struct dt_t
     char *dir = dt_trial_dir(&b->c, t);
     dt_records_read(dir, &rec);
     if (!r) {
-        emit_cut_off(b, t, &rec, out);
+        emit_cut_off(b, s, t, &rec, out);
     } else if (over && rec.told && !r->asked && dt_monotonic() < r->ended + TOLD) {
         b->tick = TICK_MIN; /* whoever told it may be about to tell us */
     } else {
@@ -434,7 +440,7 @@ static void look_at(struct steps *b, const struct dt_study *s, const struct dt_t
             dt_trial_usage(&b->c, s, t, &b->asks, &r->usage, over, out);
         look_for_checkpoint(b, s, t, r, dir, over, out);
         if (over) {
-            emit_end(b, t, r, &rec, out);
+            emit_end(b, s, t, r, &rec, out);
             forget(b, r);
         }
     }

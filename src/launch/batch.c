@@ -304,12 +304,12 @@ static int start_script(struct batch *b, char **args, struct dt_error *e)
     return rc ? dt_fail(e, "%s: cannot start it: %s", b->script, strerror(rc)) : 0;
 }
 
-/* How long this process was stopped, to LOOK / 2, in a wait that began `since` and returned `sig`. It
- * is told only that it goes on, and so it is by scancel, too. */
-static double stopped_for(double since, int sig)
+/* How long this process was stopped, to LOOK / 2, in `took` seconds that ended with a wait, which
+ * returned `sig`. It is told only that it goes on, and so it is by scancel, too. */
+static double stopped_for(double took, int sig)
 {
     sigset_t pending;
-    double late = dt_monotonic() - since - LOOK;
+    double late = took - LOOK;
     sigpending(&pending);
     bool goes_on = sig == SIGCONT || sigismember(&pending, SIGCONT) == 1;
     return goes_on && late > LOOK / 2.0 ? late + LOOK / 2.0 : 0;
@@ -321,11 +321,13 @@ static int wait_for_script(struct batch *b)
     sigset_t set = our_signals();
     double look = b->tuner_job || b->tuner ? dt_monotonic() + TUNER_LOOK : INFINITY;
     int status = 0;
+    double last = b->begun; /* all time counts: a scheduler of gangs may stop what has just begun */
     for (;;) {
         struct timespec wait = {LOOK, 0};
-        double since = dt_monotonic();
         int sig = sigtimedwait(&set, NULL, &wait);
-        b->suspended += stopped_for(since, sig);
+        double now = dt_monotonic();
+        b->suspended += stopped_for(now - last, sig);
+        last = now;
         b->told |= sig == SIGTERM;
         if (waitpid(b->child, &status, WNOHANG) == b->child)
             return status;
@@ -410,13 +412,17 @@ static void hear_late(struct batch *b, int code)
 {
     struct timespec wait = {LATE, 0};
     char *word = dt_xasprintf("%s/tasks/told", b->dir);
-    b->tasks_told = access(word, F_OK) == 0;
-    bool ended = code == 128 + SIGTERM || code == 128 + SIGKILL || b->tasks_told;
+    struct json_object *failure = dt_first_failure(b->dir, 0);
+    bool left = access(word, F_OK) == 0;
+    bool ended = code == 128 + SIGTERM || code == 128 + SIGKILL || left;
+    /* where a task fails Slurm ends the others */
+    b->tasks_told = left && (!failure || dt_json_int(failure, "signal", 0) == SIGTERM);
     sigset_t end;
     sigemptyset(&end);
     sigaddset(&end, SIGTERM);
     if (!b->told && ended)
         b->told = sigtimedwait(&end, NULL, &wait) == SIGTERM;
+    json_object_put(failure);
     free(word);
 }
 

@@ -38,6 +38,7 @@ struct task {
     char *samples;                    /* folder */
     bool controlled;                  /* standard input says when to end */
     bool told;                        /* to end, by a signal or by the end of the input */
+    bool by_slurm;                    /* so, and not by PROGRAM, which may signal all its group */
     bool dismissed; /* by the end of the input, or as it is not needed: its status does not count */
     bool surplus;   /* the latter */
     pid_t child;
@@ -267,8 +268,10 @@ static void take_signals(struct task *t, int fd)
             read_order(t);
             continue;
         }
-        if (sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT)
+        if (sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT) {
             t->told = true;
+            t->by_slurm |= (pid_t)si.ssi_pid == getppid();
+        }
         if (!t->done)
             kill(t->child, sig);
     }
@@ -397,7 +400,7 @@ static int run_task(struct task *t, char **program, struct dt_error *e)
     if (t->surplus)
         tell_left(t);
     bool died_of_it = WIFSIGNALED(t->status) && WTERMSIG(t->status) == SIGTERM;
-    if (!t->dismissed && (t->told || died_of_it))
+    if (!t->dismissed && (t->by_slurm || died_of_it))
         tell_told(t);
     if (t->log >= 0)
         close(t->log);

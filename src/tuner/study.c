@@ -117,21 +117,18 @@ const struct dt_metric *dt_trial_metric(const struct dt_trial *t, const char *na
 
 /* ---- what an ended run is worth ---- */
 
-#define CLOCKS_DIFFER 60.0 /* seconds that the clocks of nodes may */
-
 /* Of a run that went on where an earlier one had ended the time says nothing: then its speed does. */
 static bool by_speed(const struct dt_study *s, const struct dt_trial *t)
 {
     return dt_spec_objective_is_time(s->spec) && dt_trial_resumed(s, t);
 }
 
-/* How long its work took: until it got to its target, if it did, unless the clock that says so was
- * set meanwhile. */
+/* How long its work took: until it got to its target, if it did. That is no longer than it ran, where
+ * it was suspended meanwhile, or the clock that says so was set or is another node's. */
 static double work_time(const struct dt_trial *t)
 {
     double to_target = t->t_target - t->t_started;
-    bool sane = to_target >= 0 && !(to_target > t->run_s + CLOCKS_DIFFER);
-    return sane || isnan(t->run_s) ? to_target : t->run_s;
+    return to_target < 0 && !isnan(t->run_s) ? t->run_s : fmin(to_target, t->run_s);
 }
 
 static double objective(const struct dt_study *s, const struct dt_trial *t)

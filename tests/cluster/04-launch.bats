@@ -212,6 +212,43 @@ END
     done
 }
 
+@test "a wrapper that is stopped before it has started its script knows for how long" {
+    trial packed 0 1 <<'END'
+#!/bin/bash
+true
+END
+    mkfifo carrier
+    "$DT_BUILD/dt-launch" --carrier carrier >out 2>&1 3>&- &
+    exec 9>carrier # it is at work
+    kill -STOP $!
+    cat trial.sh >&9
+    exec 9>&-
+    sleep 2.5
+    kill -CONT $!
+    wait $!
+    [ "$(json "$dir/end.json" 'o["end"] - o["start"] - o["suspended_s"] < 1.5')" = True ]
+}
+
+@test "tasks that get SIGTERM by their program, or since one of them failed, were not told to end" {
+    trial packed 0 1 <<'END'
+#!/bin/bash
+srun bash -c 'trap "" TERM; kill 0'
+END
+    run_trial
+    [ "$(json "$dir/end.json" 'o["exit_code"], "told" in o, "tasks_told" in o')" = "(0, False, False)" ]
+    rm -rf "$dir" out
+    trial packed 0 2 <<'END'
+#!/bin/bash
+srun bash -c 'if [ $SLURM_PROCID = 1 ]; then until [ -e $DT_TRIAL_DIR/up ]; do sleep 0.1; done; exit 3; fi
+trap "touch $DT_TRIAL_DIR/got; exit 0" TERM
+touch $DT_TRIAL_DIR/up
+while :; do sleep 0.1; done'
+END
+    run_trial
+    [ -e "$dir/got" ]
+    [ "$(json "$dir/end.json" 'o["exit_code"], "told" in o, "tasks_told" in o')" = "(3, False, False)" ]
+}
+
 @test "a server that ignores SIGTERM is killed after its grace" {
     trial packed 1 2 <<'END'
 #!/bin/bash

@@ -8,7 +8,7 @@ load life
 setup_file() {
     export BATS_NO_PARALLELIZE_WITHIN_FILE=true
     cluster_up --nodes 8 --cpus 4 --conf PreemptType=preempt/partition_prio --conf PreemptMode=REQUEUE \
-        --conf JobAcctGatherParams=OverMemoryKill --conf SlurmdTimeout=5 \
+        --conf SlurmctldParameters=preempt_send_user_signal --conf JobAcctGatherParams=OverMemoryKill --conf SlurmdTimeout=5 \
         --conf "PartitionName=gentle Nodes=h[1-8] State=UP PriorityTier=1 GraceTime=300" \
         --conf "PartitionName=urgent Nodes=h[1-8] State=UP PriorityTier=10"
 }
@@ -89,18 +89,23 @@ twice() {
     at_once preempted requeued_trial one_component memory
 }
 
-# told STATUS OPTION...: with GraceTime Slurm tells the tasks, not their script, and takes what comes of it for an end of
-# the job's own; the program of this one exits with STATUS then.
-told() {
+# obeys STATUS: makes a train.sh whose program exits with STATUS when it is told to end; in trial 2 it waits for that.
+obeys() {
     cat >train.sh <<END
 #!/bin/bash
-#SBATCH --ntasks=2 --mem-per-cpu=60M --job-name=t --partition=gentle
+#SBATCH --ntasks=2 --mem-per-cpu=60M --job-name=t
 srun bash -c '
-trap "echo \$DT_TRIAL >>told; exit $1" TERM
+trap "echo \$DT_TRIAL >>told; exit $1" TERM USR1
 [ "\$DT_TRIAL\$DT_ROLE" != 2worker ] || until [ -e released ]; do [ -e begun ] || echo >begun; sleep 0.05; done
 [ \$DT_ROLE != ps ] || while :; do sleep 0.05; done'
 END
-    start . "" --exclusive "${@:2}"
+}
+
+# told STATUS OPTION...: with GraceTime Slurm tells the tasks, not their script, and takes what comes of it for an end of
+# the job's own.
+told() {
+    obeys "$1"
+    start . "" --partition=gentle --exclusive "${@:2}"
     soon 90 test -e begun
     urgent "$(node_of "$(trial_job 2)")"
     soon 60 test -e told
@@ -126,8 +131,33 @@ END
         told 0 --dt-layout=steps
         cancelled
     }
-    at_once well badly
+    users_signal() {
+        told 0 --signal=USR1@60
+        twice preempted
+    }
+    at_once well badly users_signal
     at_once roles steps
+}
+
+# signalled STATUS CAUSE OPTION...: trial 2 gets a SIGTERM of somebody, and Slurm takes what comes of it for an end of its own.
+signalled() {
+    obeys "$1"
+    start . "" "${@:3}"
+    soon 90 test -e begun
+    scancel --signal=TERM "$(trial_job 2)"
+    soon 60 event ended 2
+    touch released
+    finished
+    [ "$(ended 2 cause)" = "$2" ]
+    [ "$(ended 1 cause),$(ended 3 cause),$(ended 4 cause)" = ok,ok,ok ]
+}
+
+@test "a trial whose tasks get SIGTERM, by hand or near its time limit, and whose program takes that well or badly" {
+    well() { signalled 0 cancelled; }
+    badly() { signalled 3 cancelled; }
+    steps() { signalled 0 cancelled --dt-layout=steps; }
+    warned() { signalled 0 "time limit" --signal=TERM@60; }
+    at_once well badly steps warned
 }
 
 # idle OPTION...: trial 2 is suspended, and the tuning job with it where they are one.

@@ -490,6 +490,19 @@ static void a_trial_at_its_target_is_ended(void **state)
     done(&f);
 }
 
+static void the_time_to_a_target_is_without_what_the_run_was_suspended_for(void **state)
+{
+    struct fixture f = study("\"target\": {\"metric\": \"loss\", \"at_most\": 0.1}", true);
+    (void)state;
+    go(&f);
+    started(&f, 1);
+    f.now += 40;
+    metric(&f, 1, "loss", 0.1);
+    ended(&f, 1, DT_CAUSE_CANCELLED, 12);
+    assert_true(trial(&f, 1)->status == DT_STATUS_OK && trial(&f, 1)->value == 12);
+    done(&f);
+}
+
 /* ---- how a study ends ---- */
 
 static void an_exhausted_space_ends_a_study(void **state)
@@ -1119,6 +1132,7 @@ int main(void)
         cmocka_unit_test(steps_that_do_not_grow_are_no_throughput),
         cmocka_unit_test(a_metric_that_is_no_number_is_no_objective),
         cmocka_unit_test(a_trial_at_its_target_is_ended),
+        cmocka_unit_test(the_time_to_a_target_is_without_what_the_run_was_suspended_for),
         cmocka_unit_test(an_exhausted_space_ends_a_study),
         cmocka_unit_test(what_may_be_recommended_is_measured_again),
         cmocka_unit_test(the_last_configurations_are_kept_for_measuring_again),
