@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -365,6 +367,17 @@ static void tell_dropped(const struct dt_shim *s)
     free(names);
 }
 
+/* mpiexec would wait for its processes for ever. But first it is to hand on what was said here. */
+static void end_mpiexec(void)
+{
+    struct timespec moment = {0, 50 * 1000 * 1000};
+    int unread;
+    for (int i = 0; i < 100 && ioctl(STDERR_FILENO, FIONREAD, &unread) == 0 && unread > 0; i++)
+        nanosleep(&moment, NULL);
+    nanosleep(&moment, NULL);
+    kill(getppid(), SIGTERM);
+}
+
 static int start_roles(struct dt_launch_plan *p, int argc, char **argv, bool as_srun,
                        const char *srun, struct dt_error *e)
 {
@@ -375,7 +388,7 @@ static int start_roles(struct dt_launch_plan *p, int argc, char **argv, bool as_
     if (s.hydra && p->steps) {
         dt_hydra_exec(p, srun, &s, argv + s.program, e);
         fprintf(stderr, "dt-launch: %s\n", e->text);
-        kill(getppid(), SIGTERM); /* mpiexec would wait for its processes for ever */
+        end_mpiexec();
         rc = 2;
     } else if (s.kind == DT_SHIM_REAL) {
         if (s.program >= argc && !as_srun)
