@@ -377,6 +377,30 @@ static enum dt_cause cause_of_told(const struct slurm *b, const struct dt_study 
     return result ? cause : DT_CAUSE_TIME_LIMIT;
 }
 
+/* `job`: NULL where Slurm does not know it (any more). */
+static enum dt_cause cause_of_end(const struct slurm *b, const struct dt_study *s,
+                                  const struct dt_trial *t, const char *dir,
+                                  const struct dt_records *r, const struct dt_slurm_job *job)
+{
+    bool failed = r->ended ? r->exit_code || r->signal : !job || job->state != JOB_COMPLETE;
+    bool done = r->ended && !failed && !r->told && !r->tasks_told;
+    enum dt_cause cause = cause_of_state(job ? job->state : JOB_END, failed);
+    if (job && job->never)
+        return job->launch_failed ? DT_CAUSE_NODE_FAILURE : DT_CAUSE_NOT_SCHEDULABLE;
+    if (r->orphan)
+        return DT_CAUSE_NO_TUNER;
+    if (!job && (!r->ended || dt_records_told(r, s, t)))
+        return DT_CAUSE_LOST;
+    /* its work was done, whatever came after; but preemption may come by the user's signal */
+    if (done && !(cause == DT_CAUSE_PREEMPTED && is_warned(b)))
+        return DT_CAUSE_OK;
+    if (cause == DT_CAUSE_EXIT && !r->told && dt_records_out_of_memory(dir))
+        return DT_CAUSE_OUT_OF_MEMORY;
+    if ((cause == DT_CAUSE_OK || cause == DT_CAUSE_EXIT) && dt_records_told(r, s, t))
+        return cause_of_told(b, s, cause); /* Slurm may not have said so yet */
+    return cause == DT_CAUSE_EXIT && r->told ? DT_CAUSE_CANCELLED : cause;
+}
+
 static void emit_end(const struct slurm *b, const struct dt_study *s, const struct dt_trial *t,
                      const struct watch *w, const char *dir, const struct dt_records *r,
                      const struct dt_slurm_job *job, const struct dt_events *out)
@@ -384,24 +408,7 @@ static void emit_end(const struct slurm *b, const struct dt_study *s, const stru
     struct dt_event *ev = dt_events_add(out, DT_EVENT_ENDED, t, dt_now());
     bool by_slurm = job && !(r->started && r->ended); /* which counts whole seconds */
     double start = r->started ? r->start : job ? job->start : NAN;
-    bool failed = r->ended ? r->exit_code || r->signal : !job || job->state != JOB_COMPLETE;
-    ev->cause = cause_of_state(job ? job->state : JOB_END, failed);
-    bool warned = is_warned(b) && ev->cause == DT_CAUSE_PREEMPTED; /* maybe by the user's signal */
-    if (r->ended && !failed && !r->told && !r->tasks_told && !warned)
-        ev->cause = DT_CAUSE_OK; /* its work was done, whatever came after */
-    if (ev->cause == DT_CAUSE_EXIT && !r->told && dt_records_out_of_memory(dir))
-        ev->cause = DT_CAUSE_OUT_OF_MEMORY;
-    bool own = ev->cause == DT_CAUSE_OK || ev->cause == DT_CAUSE_EXIT;
-    if (own && dt_records_told(r, s, t))
-        ev->cause = cause_of_told(b, s, ev->cause);
-    if (r->told && ev->cause == DT_CAUSE_EXIT)
-        ev->cause = DT_CAUSE_CANCELLED; /* Slurm may not have said so yet */
-    if (r->orphan)
-        ev->cause = DT_CAUSE_NO_TUNER;
-    else if (!job && (!r->ended || dt_records_told(r, s, t)))
-        ev->cause = DT_CAUSE_LOST;
-    if (job && job->never)
-        ev->cause = job->launch_failed ? DT_CAUSE_NODE_FAILURE : DT_CAUSE_NOT_SCHEDULABLE;
+    ev->cause = cause_of_end(b, s, t, dir, r, job);
     ev->over = ev->t - (w->over_since > 0 ? dt_monotonic() - w->over_since : 0);
     ev->exit_code = r->ended ? r->exit_code : job ? job->exit_code : 0;
     ev->signal = r->ended ? r->signal : job ? job->signal : 0;
