@@ -21,6 +21,8 @@ extern char **environ;
 #define LAST_LINES 20
 #define LINE_MAX_ 2000
 #define GRACE 5.0  /* seconds between SIGTERM and SIGKILL when the servers are no longer needed */
+#define LATE 1.0   /* seconds in which a signal may still come that PROGRAM has got already */
+#define LATE_OK .05 /* the same where it ended well: who is told seldom does, and all would wait */
 #define DRAIN 0.25 /* seconds that output may still come from what PROGRAM left behind */
 
 /* The last lines of both streams together, as they came. */
@@ -314,6 +316,16 @@ static void supervise(struct task *t, int fd)
 
 /* ---- the end ---- */
 
+/* Slurm tells one process after the other: PROGRAM may have ended of what is still to come here. */
+static void hear_late(struct task *t, int fd)
+{
+    struct pollfd p = {fd, POLLIN, 0};
+    double left = t->status == 0 ? LATE_OK : LATE, until = dt_monotonic() + left;
+    for (; left > 0 && !t->told; left = until - dt_monotonic())
+        if (poll(&p, 1, (int)ceil(left * 1000)) > 0)
+            take_signals(t, fd);
+}
+
 static void record_failure(struct task *t)
 {
     struct dt_error e = DT_ERROR_INIT;
@@ -393,14 +405,15 @@ static int run_task(struct task *t, char **program, struct dt_error *e)
     supervise(t, fd);
     if (sampler)
         kill(sampler, SIGKILL);
+    bool terminated = WIFSIGNALED(t->status) && WTERMSIG(t->status) == SIGTERM;
+    if (WIFEXITED(t->status) || terminated)
+        hear_late(t, fd);
     close(fd);
-    bool failed = WIFSIGNALED(t->status) || WEXITSTATUS(t->status) != 0;
-    if (failed && !t->told)
+    if (t->status != 0 && !t->told)
         record_failure(t);
     if (t->surplus)
         tell_left(t);
-    bool died_of_it = WIFSIGNALED(t->status) && WTERMSIG(t->status) == SIGTERM;
-    if (!t->dismissed && (t->by_slurm || died_of_it))
+    if (!t->dismissed && (t->by_slurm || terminated))
         tell_told(t);
     if (t->log >= 0)
         close(t->log);

@@ -188,7 +188,7 @@ has() {
 saves() {
     layout=het program saves
     wait_for 120 has 'run 1 wrote its checkpoint and ended after .* goes on with ps=2 workers=2 layout=het'
-    wait_for 60 has_steps 2
+    goes_on
     touch released
     finished 60
     [ "$(events reallocating)" = 1 ] && [ "$(events ended)" = 2 ]
@@ -209,11 +209,20 @@ has_steps() { # N: the second run has reported so many
     [ -e "$f/metrics-1.jsonl" ] && [ -e "$f/metrics.jsonl" ] && [ "$(wc -l <"$f/metrics.jsonl")" -ge "$1" ]
 }
 
+goes_on() {
+    wait_for 120 has_steps 2 || {
+        cat "$dir"/../*.out "$dir"/trials/0001/output.log
+        squeue
+        squeue -s
+        return 1
+    }
+}
+
 # By the law of work, once what it saves is more than what it costs.
 models() {
     rule=model program saves
     wait_for 120 has 're-allocation: ps=1 workers=2 -> ps=2 workers=2: .* s a step here, .* s expected there: saves .* s of the .* s left, a restart costs [0-9.]+ s'
-    wait_for 60 has_steps 2
+    goes_on
     touch released
     finished 60
     [ "$(events reallocating)" = 1 ]
@@ -223,7 +232,7 @@ models() {
 stays() {
     program stays
     wait_for 120 has 'run 1 wrote its checkpoint and ended after .* goes on with ps=2 workers=2'
-    wait_for 60 has_steps 2
+    goes_on
     touch released
     finished 60
     [ "$(events checkpointed)" = 1 ]
@@ -243,7 +252,7 @@ late() {
     wait_for 120 has '1 goes on as it is: no checkpoint within 3 s'
     touch late
     wait_for 60 has 'run 1 wrote its checkpoint .* goes on with ps=2 workers=2'
-    wait_for 60 has_steps 2
+    goes_on
     touch released
     finished 60
 }
@@ -268,7 +277,7 @@ cancelled() {
 quits() {
     program quits
     wait_for 120 has 'run 1 ended without a checkpoint: it is repeated as it was; nothing is re-allocated any more'
-    wait_for 60 has_steps 2
+    goes_on
     touch released
     finished 60
     [ "$(events reallocating)" = 1 ]
@@ -278,7 +287,7 @@ quits() {
 dies() {
     program dies
     wait_for 120 has 'run 1 ended without a checkpoint: it is repeated as it was'
-    wait_for 60 has_steps 2
+    goes_on
     touch released
     finished 60
     [ "$(events reallocating)" = 1 ]
@@ -301,7 +310,7 @@ node_cpus() {
 @test "where there may be no more servers, a node that has more CPUs for one" {
     ps='[1]' budget='"ps_cpus": [1, 4]' layout=het program saves
     wait_for 120 has 'run 1 wrote its checkpoint .* goes on with ps=1 workers=2 ps_cpus=4'
-    wait_for 60 has_steps 2
+    goes_on
     touch released
     finished 60
     has '1 re-allocation: ps=1 workers=2 ps_cpus=1 -> ps=1 workers=2 ps_cpus=4 layout=het: servers saturated'
@@ -312,7 +321,7 @@ node_cpus() {
 moves() {
     ps='[1]' budget='"ps_constraint": ["slow", "fast"], "worker_constraint": ["slow"]' constraint=slow layout=het program saves
     wait_for 120 has 'run 1 wrote its checkpoint and ended after .* goes on with ps=1 workers=2 ps_constraint=fast'
-    wait_for 60 has_steps 2
+    goes_on
     touch released
     finished 60
     [ "$(events reallocating)" = 1 ]
@@ -417,7 +426,7 @@ components() {
     kill -KILL "$pid"
     touch late
     dt-sbatch --here --dt-tune --dt-resume="$dir" "$dir/script" >resumed.out 2>&1 3>&- &
-    wait_for 120 has_steps 2
+    goes_on
     touch released
     wait $!
     cat resumed.out
