@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -109,12 +108,6 @@ void dt_records_read(const char *dir, struct dt_records *r)
         r->failed = dt_records_last_lines(dir);
     json_object_put(start);
     json_object_put(end);
-}
-
-bool dt_records_told(const struct dt_records *r, const struct dt_study *s, const struct dt_trial *t)
-{
-    bool asked = t->move.asking && s->spec->checkpoint.signal == SIGTERM;
-    return (r->told || r->tasks_told) && !asked;
 }
 
 char *dt_records_node(const char *dir)

@@ -360,17 +360,11 @@ static enum dt_cause cause_of_state(uint32_t state, bool failed)
     "the script ended well but started no servers: Slurm's own srun ran, as PATH was set anew (a " \
     "login shell, a module) or srun has a path; call dt-launch instead of srun"
 
-/* Whether Slurm tells trials that their end is near, by a signal of the user's choice. */
-static bool is_warned(const struct slurm *b)
-{
-    return dt_submission_value(b->c.submission, "signal") != NULL;
-}
-
 /* Of a run that was told to end, though Slurm takes what came of it for an end of its own. */
 static enum dt_cause cause_of_told(const struct slurm *b, const struct dt_study *s,
                                    enum dt_cause cause)
 {
-    if (!is_warned(b))
+    if (!dt_trials_are_warned(&b->c))
         return DT_CAUSE_CANCELLED;
     /* what it has measured until its time was up is a result, how long it took is none */
     bool result = cause == DT_CAUSE_OK && !dt_spec_objective_is_time(s->spec);
@@ -389,15 +383,16 @@ static enum dt_cause cause_of_end(const struct slurm *b, const struct dt_study *
         return job->launch_failed ? DT_CAUSE_NODE_FAILURE : DT_CAUSE_NOT_SCHEDULABLE;
     if (r->orphan)
         return DT_CAUSE_NO_TUNER;
-    if (!job && (!r->ended || dt_records_told(r, s, t)))
+    if (!job && (!r->ended || dt_trial_told(r, s, t)))
         return DT_CAUSE_LOST;
     /* its work was done, whatever came after; but preemption may come by the user's signal */
-    if (done && !(cause == DT_CAUSE_PREEMPTED && is_warned(b)))
+    if (done && !(cause == DT_CAUSE_PREEMPTED && dt_trials_are_warned(&b->c)))
         return DT_CAUSE_OK;
     if (cause == DT_CAUSE_EXIT && !r->told && dt_records_out_of_memory(dir))
         return DT_CAUSE_OUT_OF_MEMORY;
-    if ((cause == DT_CAUSE_OK || cause == DT_CAUSE_EXIT) && dt_records_told(r, s, t))
+    if ((cause == DT_CAUSE_OK || cause == DT_CAUSE_EXIT) && dt_trial_told(r, s, t))
         return cause_of_told(b, s, cause); /* Slurm may not have said so yet */
+    /* told by the tuner, which asks for checkpoints so */
     return cause == DT_CAUSE_EXIT && r->told ? DT_CAUSE_CANCELLED : cause;
 }
 
@@ -435,7 +430,8 @@ static void emit_end(const struct slurm *b, const struct dt_study *s, const stru
 static bool is_final(const struct slurm *b, struct watch *w, const struct dt_trial *t,
                      const struct dt_records *r, const struct dt_slurm_job *job, bool asked)
 {
-    bool over = job ? job->over : asked, told = r->told || r->tasks_told || is_warned(b);
+    bool over = job ? job->over : asked;
+    bool told = r->told || r->tasks_told || dt_trials_are_warned(&b->c);
     bool good = r->ended && !r->exit_code && !r->signal && !told;
     bool broken = job && !job->over && job->state >= JOB_COMPLETE; /* a part of it has failed */
     if ((over || r->ended || broken) && w->over_since == 0)

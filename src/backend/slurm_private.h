@@ -116,9 +116,6 @@ struct dt_records {
 };
 void dt_records_read(const char *dir, struct dt_records *r);
 void dt_records_free(struct dt_records *r);
-/* Whether somebody told the run to end, other than the tuner who asks for a checkpoint so: its work
- * may be cut short, however well it took that. */
-bool dt_records_told(const struct dt_records *r, const struct dt_study *s, const struct dt_trial *t);
 /* Whether the run has started roles. */
 bool dt_records_launched(const char *dir);
 /* When the newest file in the trial's checkpoint folder was last written, by the file system's clock; -INFINITY where
@@ -235,6 +232,11 @@ void dt_checkpoint_wait(struct dt_checkpoint_watch *w, const char *dir);
 bool dt_checkpoint_came(struct dt_checkpoint_watch *w, const char *dir, bool ended);
 /* Sleeps; true where it was woken. */
 bool dt_slurm_nap(int wake_fd, double seconds);
+/* Whether somebody told the run to end, other than the tuner who asks for a checkpoint so: its work
+ * may be cut short, however well it took that. */
+bool dt_trial_told(const struct dt_records *r, const struct dt_study *s, const struct dt_trial *t);
+/* Whether Slurm tells trials that their end is near, by a signal of the user's choice. */
+bool dt_trials_are_warned(const struct dt_slurm_config *c);
 /* What the user should know of the run's metrics, of how they were found and how read; NULL: nothing. Caller frees. */
 char *dt_trial_note(const struct dt_feed *feed, const struct dt_records *r);
 

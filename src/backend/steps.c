@@ -365,9 +365,8 @@ static enum dt_cause cause_of(const struct steps *b, const struct dt_study *s,
         return DT_CAUSE_PREEMPTED; /* the tuner is told at the end of the partition's GraceTime */
     if (failed && dt_records_out_of_memory(dir))
         return DT_CAUSE_OUT_OF_MEMORY;
-    if (dt_records_told(rec, s, t)) /* or warned of the end of the allocation */
-        return dt_submission_value(b->c.submission, "signal") ? DT_CAUSE_INTERRUPTED
-                                                              : DT_CAUSE_CANCELLED;
+    if (dt_trial_told(rec, s, t)) /* or warned of the end of the allocation */
+        return dt_trials_are_warned(&b->c) ? DT_CAUSE_INTERRUPTED : DT_CAUSE_CANCELLED;
     if (failed)
         return DT_CAUSE_EXIT;
     return isnan(rec->launch) ? DT_CAUSE_NOT_LAUNCHED : DT_CAUSE_OK;

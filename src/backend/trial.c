@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -185,6 +186,17 @@ void dt_trial_usage(const struct dt_slurm_config *c, const struct dt_study *s,
         free(dir);
     }
     dt_usage_feed_read(*feed, t, to_end, out->v, out->n);
+}
+
+bool dt_trial_told(const struct dt_records *r, const struct dt_study *s, const struct dt_trial *t)
+{
+    bool asked = t->move.asking && s->spec->checkpoint.signal == SIGTERM;
+    return (r->told || r->tasks_told) && !asked;
+}
+
+bool dt_trials_are_warned(const struct dt_slurm_config *c)
+{
+    return dt_submission_value(c->submission, "signal") != NULL;
 }
 
 char *dt_trial_note(const struct dt_feed *feed, const struct dt_records *r)
