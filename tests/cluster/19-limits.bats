@@ -49,15 +49,17 @@ sees_limits() {
     dt-tune topo | grep -q 'in account none: at most 1 jobs of a user at a time'
 }
 
+# script [COMMAND]
 script() {
-    printf '#!/bin/bash\n#SBATCH --mem-per-cpu=10M\n:\n' >train.sh
+    printf '#!/bin/bash\n#SBATCH --mem-per-cpu=10M\n%s\n' "${1-:}" >train.sh
 }
 
-# study ACCOUNT OPTION...: runs a study to its end; its output is in the file out.
+# study ACCOUNT OPTION...: runs a study of train.sh, or of a script that does nothing, to its end; its output is in the file
+# out.
 study() {
     local job account=$1
     shift
-    script
+    [ -e train.sh ] || script
     job=$(sbatch --parsable --account="$account" --output=out --dt-tune --dt-param=lr={1,2} "$@" train.sh)
     wait_for 120 job_ended "$job"
     cat out
@@ -71,6 +73,7 @@ more_than_a_job_may_have() {
 }
 
 more_than_may_be_submitted() {
+    script 'until grep -q "waits: " out; do sleep 0.1; done' # none is over before the next is refused
     study submit --dt-workers=1-2 --dt-parallel=2 --dt-max-configs=2
     grep -q 'waits: .*AssocMaxSubmitJobLimit' out
     grep -q '2 trials' out
@@ -108,6 +111,8 @@ what_a_qos_refuses() {
 
 @test "topo shows the limits, and a file of it has them" {
     cd "$BATS_TEST_TMPDIR"
+    idle() { [ "$(sinfo -h -N -p main -t idle -o %N | wc -l)" = 4 ]; }
+    wait_for 60 idle # and so its nodes stay
     dt-tune topo >out
     cat out
     grep -q 'user .* in account job: at most 3 cpu a job' out

@@ -8,7 +8,7 @@ load life
 setup_file() {
     export BATS_NO_PARALLELIZE_WITHIN_FILE=true
     cluster_up --nodes 8 --cpus 4 --conf PreemptType=preempt/partition_prio --conf PreemptMode=REQUEUE \
-        --conf SlurmctldParameters=preempt_send_user_signal --conf JobAcctGatherParams=OverMemoryKill --conf SlurmdTimeout=5 \
+        --conf SlurmctldParameters=preempt_send_user_signal --conf JobAcctGatherParams=OverMemoryKill --conf KillWait=30 \
         --conf "PartitionName=gentle Nodes=h[1-8] State=UP PriorityTier=1 GraceTime=300" \
         --conf "PartitionName=urgent Nodes=h[1-8] State=UP PriorityTier=10"
 }
@@ -33,7 +33,13 @@ urgent() {
     sbatch --parsable --partition=urgent --nodelist="$1" --exclusive --mem=10 --output=/dev/null --wrap "sleep 0.5"
 }
 
-# all_good: the study has finished with all its trials, and trial 2 was run twice.
+# dead JOB: no process of it is left that could see what others are waiting for.
+dead() {
+    local all
+    all=$(squeue -h -o %A) && ! grep -qx "$1" <<<"$all"
+}
+
+# twice CAUSE: the study has finished with all its trials, and trial 2 was run twice.
 twice() {
     finished
     [ "$(ended 2 run)" = $'1\n2' ]
@@ -49,8 +55,10 @@ twice() {
     preempted() {
         start . "0.2 held" --exclusive
         soon 90 lines begun 2
-        urgent "$(node_of "$(trial_job 2)")"
+        first=$(trial_job 2)
+        urgent "$(node_of "$first")"
         soon 60 event ended 2
+        soon 60 dead "$first"
         touch released
         twice preempted
     }
@@ -71,8 +79,7 @@ twice() {
         scancel "$(trial_job 2)+1"
         soon 60 event ended 2
         [ "$(ended 2 cause)" = cancelled ]
-        killed() { local all && all=$(squeue -h -o %A) && ! grep -qx "$(trial_job 2)" <<<"$all"; }
-        soon 60 killed # its script too
+        soon 60 dead "$(trial_job 2)" # its script too
         touch released
         finished
         [ "$(cut -d' ' -f1 over | tr '\n' ' ')" = "1 3 4 " ]
@@ -89,16 +96,23 @@ twice() {
     at_once preempted requeued_trial one_component memory
 }
 
-# obeys STATUS: makes a train.sh whose program exits with STATUS when it is told to end; in trial 2 it waits for that.
+# obeys STATUS: makes a train.sh whose program exits with STATUS when it is told to end; in trial 2 it waits for that. It
+# takes a while to end, as Slurm tells one process after the other, and this is not to be over before all are told.
 obeys() {
     cat >train.sh <<END
 #!/bin/bash
 #SBATCH --ntasks=2 --mem-per-cpu=60M --job-name=t
 srun bash -c '
-trap "echo \$DT_TRIAL >>told; exit $1" TERM USR1
-[ "\$DT_TRIAL\$DT_ROLE" != 2worker ] || until [ -e released ]; do [ -e begun ] || echo >begun; sleep 0.05; done
+trap "echo \$DT_TRIAL >>told; sleep 1; exit $1" TERM USR1
+[ \$DT_TRIAL != 2 ] || echo \$WORLD_SIZE >up-\$DT_RANK
+[ "\$DT_TRIAL\$DT_ROLE" != 2worker ] || until [ -e released ]; do sleep 0.05; done
 [ \$DT_ROLE != ps ] || while :; do sleep 0.05; done'
 END
+}
+
+# up: all tasks of trial 2 can be told.
+up() {
+    [ "$(cat up-* | wc -l)" = "$(cat up-0)" ]
 }
 
 # told STATUS OPTION...: with GraceTime Slurm tells the tasks, not their script, and takes what comes of it for an end of
@@ -106,7 +120,7 @@ END
 told() {
     obeys "$1"
     start . "" --partition=gentle --exclusive "${@:2}"
-    soon 90 test -e begun
+    soon 90 up
     urgent "$(node_of "$(trial_job 2)")"
     soon 60 test -e told
     soon 60 grep -q '"event":"ended","trial":2' "$dir/journal.jsonl"
@@ -143,7 +157,7 @@ told() {
 signalled() {
     obeys "$1"
     start . "" "${@:3}"
-    soon 90 test -e begun
+    soon 90 up
     scancel --signal=TERM "$(trial_job 2)"
     soon 60 event ended 2
     touch released
@@ -165,11 +179,14 @@ idle() {
     cat >train.sh <<'END'
 #!/bin/bash
 #SBATCH --ntasks=2 --mem-per-cpu=60M --job-name=t
+echo $PPID >wrapper-$DT_TRIAL
 srun bash -c '[ $DT_TRIAL != 2 ] || until [ -e released ]; do [ -e begun ] || echo >begun; sleep 0.05; done'
 END
     start . "" "$@"
     soon 90 test -e begun
     scontrol suspend "$(trial_job 2)"
+    stopped() { grep -q '^State:.T' "/proc/$(cat wrapper-2)/status"; }
+    soon 60 stopped
     sleep 4
     touch released
     scontrol resume "$(trial_job 2)"
@@ -228,6 +245,7 @@ slurmd_of() {
         urgent "$node"
         soon 60 event stopping
         soon 60 event ended 2 # it was told to end, and must not find this first
+        soon 60 no_trials
         touch released
         requeued "$node"
         finished
@@ -242,6 +260,7 @@ slurmd_of() {
     soon 90 lines begun 2
     node=$(node_of "$(trial_job 2)")
     kill -KILL "$(slurmd_of "$node")"
+    scontrol update NodeName="$node" State=DOWN Reason=test # rather than after SlurmdTimeout
     soon 60 event ended 2
     touch released
     twice "node failure"
@@ -253,8 +272,9 @@ slurmd_of() {
     node=$(node_of "$job")
     scontrol update NodeName="$node" State=DOWN Reason=test
     scontrol update NodeName="$node" State=DRAIN Reason=test # or it would be back at once
+    soon 60 event finished # it was told to end
+    soon 60 no_trials
     touch released
-    soon 60 event finished
     requeued "$node"
     [ "$(node_of "$job")" != "$node" ]
     scontrol update NodeName="$node" State=RESUME

@@ -83,7 +83,7 @@ denied() {
     # nothing of what only the owner's jobs are to know is where others can see it
     run other scontrol -o show jobs
     [[ $output != *"$secret"* ]]
-    run grep -rl "$secret" "$DT_CLUSTER_DIR/log" "$dir"
+    run grep -rls "$secret" "$DT_CLUSTER_DIR/log" "$dir" # a file may go meanwhile
     [ "$output" = "" ]
     scontrol -o show job "$job" | grep -q 'Comment=dt-tune' # there is one to be looked at
     touch released
@@ -192,11 +192,17 @@ denied() {
         grep -q "^dt-tune: $old/journal.jsonl: is not there any more" "slurm-$job.out"
         [ ! -e "$old/journal.jsonl" ]
         dir=$PWD/moved
-        no_jobs ".dt-$job-"
+        soon 60 no_jobs ".dt-$job-"
         resume "$dir"
+        once
         whole
     }
     at_once between at_work
+}
+
+# once: trial 2 was repeated where the tuner could not note its end, and may have done all its work twice.
+once() {
+    [ "$(ended 2 run | tail -1)" = 1 ] || sort -u -k1,1n -o over over
 }
 
 # no_room PATH REASON: a study there, where nothing can be written any more once it works, ends with an error. Afterwards
@@ -222,7 +228,7 @@ no_room() {
 goes_on() {
     cp "$1/train.sh" .
     resume
-    [ "$(ended 2 run | tail -1)" = 1 ] || sort -u -k1,1n -o over over # its end found no room: it was repeated
+    once
     whole
 }
 
@@ -252,7 +258,7 @@ goes_on() {
     sdiag --reset
     begin=$SECONDS
     start . 0.2 --dt-max-configs=12 --dt-parallel=6 --dt-param=y={1,2,3,4,5,6}
-    soon 60 grep -q '"event":"finished"' "$dir/journal.jsonl"
+    soon 120 grep -q '"event":"finished"' "$dir/journal.jsonl"
     seconds=$((SECONDS - begin))
     asked() { sdiag | sed '/statistics by user/,$d' | sed -nE "s/^\s+$1 .*count:([0-9]+).*/\1/p"; }
     [ "$(event ended 12 && asked REQUEST_SUBMIT_BATCH_JOB)" -ge 12 ]

@@ -61,7 +61,7 @@ environment() {
         "$DT_BUILD/dt-tune" expand --spec=spec.json --config=c.json train.sh >trial.sh
         job=$(sbatch --parsable --output=out trial.sh)
     fi
-    wait_for 60 job_ended "$job"
+    wait_for 120 job_ended "$job"
     [ "$(job_state "$job")" = COMPLETED ] || { cat out && return 1; }
     "$BATS_TEST_DIRNAME/environment-table" . >table
 }
@@ -108,17 +108,20 @@ trains() {
     # redirects: torchrun of PyTorch 1.13 fails without any under Python 3.11; libuv: Debian's newer ones are without
     export USE_LIBUV=0 PYTHON=/usr/bin/python3 PET_REDIRECTS=1 PET_TEE=1 PET_LOG_DIR=$PWD/logs
     job=$("$DT_BUILD/dt-sbatch" --parsable --output=out --dt-config=c.json "$script" "$@")
-    wait_for 120 job_ended "$job"
+    wait_for 280 job_ended "$job" # several of them at once load PyTorch many times
     [ "$(job_state "$job")" = COMPLETED ] || { cat out && return 1; }
 }
 
-# A script of a public tutorial's shape: its own rendezvous, from Slurm's variables.
+# A script of a public tutorial's shape: its own rendezvous, from Slurm's variables; at the last of the ports that are kept
+# for this cluster.
 torchrun_own_rendezvous() {
+    local first
+    first=$(scontrol show config | sed -nE 's/^SlurmctldPort *= *([0-9]+).*/\1/p')
     printf '%s\n' '#!/bin/bash' '#SBATCH --ntasks=2 --mem-per-cpu=800M --time=5' \
         'head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)' \
         'getent hosts "$head" >/dev/null || head=$(hostname) # virtual nodes have no address' \
         'srun torchrun --nnodes="$SLURM_NTASKS" --nproc_per_node=1 --rdzv_id="$SLURM_JOB_ID" --rdzv_backend=c10d \' \
-        "    --rdzv_endpoint=\"\$head:$((20000 + BASHPID % 9000))\" ddp.py --epochs 1" >own.sh
+        "    --rdzv_endpoint=\"\$head:$((first + 127))\" ddp.py --epochs 1" >own.sh
     trains own.sh '{"workers": 2}'
     grep -q 'worker 0.*done: step 22' out
     # As most tutorials have it: warned of where workers vary, before anything is submitted.

@@ -343,28 +343,31 @@ static void a_writer_waits_for_another(void **state)
 {
     (void)state;
     assert_int_equal(append("1", 1, "a-b", ""), 0);
-    int ready[2];
-    char byte;
-    assert_int_equal(pipe(ready), 0);
+    int told[2];
+    double held;
+    assert_int_equal(pipe(told), 0);
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
         FILE *f = fopen("history/a-b.jsonl", "a");
-        int rc = f ? flock(fileno(f), LOCK_EX) : -1;
-        if (write(ready[1], "", 1) != 1)
-            rc = -1;
-        usleep(300000);
-        _exit(rc == 0 ? 0 : 1);
+        bool ok = f && flock(fileno(f), LOCK_EX) == 0;
+        for (int i = 0; i < 2; i++) { /* that it holds it, and until when it did at least */
+            held = dt_monotonic();
+            ok &= write(told[1], &held, sizeof(held)) == sizeof(held);
+            usleep(i ? 0 : 300000);
+        }
+        _exit(ok ? 0 : 1);
     }
-    assert_int_equal(read(ready[0], &byte, 1), 1);
-    double start = dt_monotonic();
+    assert_int_equal(read(told[0], &held, sizeof(held)), sizeof(held));
     assert_int_equal(append("2", 2, "a-b", ""), 0);
-    assert_true(dt_monotonic() - start > 0.2);
+    double done = dt_monotonic();
+    assert_int_equal(read(told[0], &held, sizeof(held)), sizeof(held));
+    assert_true(done >= held);
     int status;
     waitpid(child, &status, 0);
     assert_int_equal(status, 0);
-    close(ready[0]);
-    close(ready[1]);
+    close(told[0]);
+    close(told[1]);
     expect_studies(NULL, "2 1", 0);
 }
 

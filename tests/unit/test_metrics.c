@@ -496,7 +496,7 @@ static void the_first_value_that_reaches_the_target_is_not_missed(void **state)
 {
     struct reading r = reading("\"target\": {\"metric\": \"loss\", \"at_most\": 1}");
     (void)state;
-    r.t.t_started = dt_now() - 1000; /* so that values wait */
+    r.t.t_started = dt_now() - 3000; /* so that values wait, for 30 s */
     puts_(FILE_, "{\"loss\": 3}\n");
     gives(&r, false, "loss=3@nan#1");
     puts_(FILE_, "{\"loss\": 2}\n");

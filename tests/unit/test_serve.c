@@ -582,7 +582,7 @@ static char *answers(struct talk *t)
 {
     struct dt_buf b = DT_BUF_INIT;
     char chunk[4096];
-    dt_serve_free(t->v, 5, NULL);
+    dt_serve_free(t->v, 60, NULL);
     close(t->their_out);
     for (ssize_t n; (n = read(t->out, chunk, sizeof(chunk))) > 0;)
         dt_buf_addn(&b, chunk, (size_t)n);
