@@ -17,6 +17,9 @@ UNIT_TESTS = \
 	tests/unit/test_serve tests/unit/test_monitor tests/unit/test_steps tests/unit/test_report \
 	tests/unit/test_topology tests/unit/test_cluster tests/unit/test_slurm_submit tests/unit/test_pace tests/unit/test_run
 LDADD = $(LIBDT_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_launch_LDFLAGS = -Wl,--wrap=sigtimedwait
+tests_unit_test_metrics_LDFLAGS = -Wl,--wrap=dt_open_regular
+tests_unit_test_util_LDFLAGS = -Wl,--wrap=waitpid,--wrap=clock_gettime
 tests_unit_test_steps_LDFLAGS = -Wl,--wrap=dt_now,--wrap=dt_slurm_steps_load
 tests_unit_test_job_submit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/plugin
 tests_unit_test_monitor_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_NVML='"$(abs_top_builddir)/tests/unit/.libs/fake_nvml.so"'

@@ -541,7 +541,7 @@ static int run_open(struct dt_setup *s, struct dt_study *study, struct dt_journa
 
 /* How long the last answers wait for somebody who reads, in seconds. */
 #define PATIENCE 30
-#define HURRY 1 /* where a signal has ended the study */
+#define HURRY 5 /* where a signal has ended the study */
 
 static void end_serve(struct dt_serve *serve, const struct dt_study *study, const char *error)
 {

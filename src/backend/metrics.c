@@ -50,7 +50,7 @@ struct dt_feed *dt_feed_new(const char *path, const struct dt_trial *t)
     for (size_t i = 0; i < t->nmetrics && i < DT_METRICS_MAX; i++) {
         const struct dt_metric *m = &t->metrics[i];
         f->values[f->n++] = (struct value){
-            .name = dt_xstrdup(m->name), .value = m->last, .count = m->count, .last = {NAN, NAN}};
+            .name = dt_xstrdup(m->name), .value = m->last, .count = m->read, .last = {NAN, NAN}};
     }
     return f;
 }

@@ -404,13 +404,15 @@ static int write_end(const struct batch *b, int code, int sig, struct dt_error *
 }
 
 #define LATE 2 /* seconds in which the end comes to a script whose tasks were told before */
+#define LATE_OK 50000000L /* nanoseconds of the same where it ended well, for which all wait */
 
 /* scancel tells tasks and script one after the other: the tasks' end may be that of the script
  * before it is told itself, however the program took it. dt-launch's tasks leave word; those of
- * another srun show by the script's exit code, as shells count. */
+ * another srun show by the script's exit code, as shells count. And the script may be told before
+ * this process, and end well. */
 static void hear_late(struct batch *b, int code)
 {
-    struct timespec wait = {LATE, 0};
+    struct timespec wait = {LATE, 0}, wait_ok = {0, LATE_OK};
     char *word = dt_xasprintf("%s/tasks/told", b->dir);
     struct json_object *failure = dt_first_failure(b->dir, 0);
     bool left = access(word, F_OK) == 0;
@@ -420,8 +422,8 @@ static void hear_late(struct batch *b, int code)
     sigset_t end;
     sigemptyset(&end);
     sigaddset(&end, SIGTERM);
-    if (!b->told && ended)
-        b->told = sigtimedwait(&end, NULL, &wait) == SIGTERM;
+    if (!b->told && (ended || code == 0))
+        b->told = sigtimedwait(&end, NULL, ended ? &wait : &wait_ok) == SIGTERM;
     json_object_put(failure);
     free(word);
 }

@@ -260,8 +260,8 @@ struct dt_watcher {
 /* Starts it where the plan has patterns. The caller has blocked the signals that are not to end it. */
 int dt_patterns_start(struct json_object *plan, const char *dir, struct dt_watcher *w,
                       struct dt_error *e);
-/* Lets it read what was printed last, 2 s at most, and ends it. Returns what the user should know, an array of strings;
- * NULL where there was none. Caller puts. */
+/* Lets it read what was printed last, for 2 s of CPU time and 20 s at most, and ends it. Returns what
+ * the user should know, an array of strings; NULL where there was none. Caller puts. */
 struct json_object *dt_patterns_stop(struct dt_watcher *w);
 
 /* ---- task.c, batch.c ---- */

@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LINE_MAX_ (64 * 1024)     /* longer lines are passed over */
@@ -25,7 +26,8 @@
 #define REST_MIN 0.05
 #define TICK 1.0      /* seconds between looks where nothing tells of new output */
 #define LAST_LOOK 1.0 /* seconds that what the trial printed last may take */
-#define END 2.0       /* seconds after which it is ended */
+#define END 2.0       /* seconds of its CPU time after which it is ended, */
+#define END_MAX 20.0  /* and of any: it may have to wait for a CPU, or for a disk */
 #define EACH 20       /* so many lines of a look are reported one by one, then the last */
 #define NOTES_MAX (1024 * 1024)
 
@@ -192,8 +194,9 @@ static void skip_to(struct patterns *p, struct source *src, int64_t offset)
     src->part.len = 0;
 }
 
-/* Returns whether all that is there was read. */
-static bool read_source(struct patterns *p, struct source *src, double deadline, bool last)
+/* Returns whether all that is there, up to `end`, was read. */
+static bool read_source(struct patterns *p, struct source *src, int64_t end, double deadline,
+                        bool last)
 {
     char chunk[64 * 1024];
     struct stat st;
@@ -203,6 +206,7 @@ static bool read_source(struct patterns *p, struct source *src, double deadline,
         return true;
     if (fstat(fd, &st) < 0)
         st.st_size = src->offset;
+    st.st_size = st.st_size < end ? st.st_size : end;
     if (st.st_size < src->offset) { /* somebody has emptied it */
         src->offset = 0;
         src->part.len = 0;
@@ -294,15 +298,18 @@ static void write_out(struct patterns *p)
 static bool look(struct patterns *p, bool last)
 {
     double deadline = dt_monotonic() + (last ? LAST_LOOK : LOOK);
+    struct stat own;
     bool all = true;
+    /* the job's own output comes last, as it is now: more of it may tell of what tasks print only
+     * once their logs were read */
+    int64_t end = !last && stat(p->sources[0].path, &own) == 0 ? own.st_size : INT64_MAX;
     p->told = 0;
     find_launches(p);
     if (last)
         p->turn = 0;
-    /* the job's own output comes last: it is there when the others have ended */
     for (size_t i = 0; i < p->n_sources && (last || all); i++) {
         size_t at = (p->turn + 1 + i) % p->n_sources;
-        all = read_source(p, &p->sources[at], deadline, last);
+        all = read_source(p, &p->sources[at], at ? INT64_MAX : end, deadline, last);
         if (!all)
             p->turn = (at + p->n_sources - 1) % p->n_sources;
     }
@@ -499,19 +506,27 @@ int dt_patterns_start(struct json_object *plan, const char *dir, struct dt_watch
     return rc;
 }
 
+static double cpu_time(pid_t pid)
+{
+    clockid_t clock;
+    struct timespec t;
+    bool known = clock_getcpuclockid(pid, &clock) == 0 && clock_gettime(clock, &t) == 0;
+    return known ? (double)t.tv_sec + (double)t.tv_nsec / 1e9 : 0;
+}
+
 struct json_object *dt_patterns_stop(struct dt_watcher *w)
 {
     struct dt_buf text = DT_BUF_INIT;
-    double until = dt_monotonic() + END;
+    double until = dt_monotonic() + END_MAX, spent = w->pid > 0 ? cpu_time(w->pid) : 0;
     char chunk[4096];
     ssize_t n = 1;
     if (w->control >= 0)
         close(w->control);
     while (w->pid > 0 && n > 0 && text.len < NOTES_MAX) {
         struct pollfd p = {w->result, POLLIN, 0};
-        double left = until - dt_monotonic();
-        int rc = left > 0 ? poll(&p, 1, (int)ceil(left * 1000)) : 0;
-        if (rc < 0 && errno == EINTR)
+        double left = fmin(until - dt_monotonic(), spent + END - cpu_time(w->pid));
+        int rc = poll(&p, 1, left > 0 ? (int)ceil(fmin(left, TICK) * 1000) : 0);
+        if ((rc < 0 && errno == EINTR) || (rc == 0 && left > 0))
             continue;
         n = rc > 0 ? read(w->result, chunk, sizeof(chunk)) : 0;
         if (n > 0)

@@ -328,6 +328,14 @@ static int apply_created(struct dt_study *s, const struct dt_event *ev, struct d
     return 0;
 }
 
+/* All that was found before there is told by now. */
+static void mark_read(struct dt_trial *t, int64_t offset)
+{
+    t->metrics_read = offset;
+    for (size_t i = 0; i < t->nmetrics; i++)
+        t->metrics[i].read = t->metrics[i].count;
+}
+
 static void apply_metric(const struct dt_study *s, struct dt_trial *t, const struct dt_event *ev)
 {
     struct dt_metric *m = (struct dt_metric *)dt_trial_metric(t, ev->text);
@@ -343,7 +351,8 @@ static void apply_metric(const struct dt_study *s, struct dt_trial *t, const str
     m->count = ev->count ? ev->count : m->count + 1;
     m->stepless |= isnan(ev->step);
     dt_series_add(&m->series, isnan(ev->step) ? (double)m->count : ev->step, m->last, ev->t);
-    t->metrics_read = ev->read ? ev->read : t->metrics_read;
+    if (ev->read)
+        mark_read(t, ev->read);
     bool hit = s->spec->target.metric && strcmp(ev->text, s->spec->target.metric) == 0 &&
                isfinite(ev->value) && dt_bound_margin(&s->spec->target, ev->value) >= 0;
     if (hit && isnan(t->t_target))

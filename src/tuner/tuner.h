@@ -132,6 +132,7 @@ struct dt_metric {
     char *name;
     double first, last, first_t, last_t;
     int64_t count; /* how often it was reported, as far as was read */
+    int64_t read;  /* so, up to the trial's metrics_read: what comes after is read again */
     bool stepless; /* a value came without a step */
     struct dt_series series;
 };

@@ -8,6 +8,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 extern char **environ;
 
 #define OUTPUT_MAX (1024 * 1024)
+#define CHUNK 4096
 #define LEFT_BEHIND 0.25 /* seconds that output may still come from what was left behind */
 #define LOOK_MIN 0.001   /* seconds between looks whether it has ended, at first and after output */
 #define LOOK_MAX 0.1
@@ -62,12 +64,22 @@ static int spawn(char *const *argv, char *const *env, int out, int err, pid_t *p
 /* Takes what a pipe has; false at its end. */
 static bool take_output(int fd, struct dt_buf *buf)
 {
-    char chunk[4096];
+    char chunk[CHUNK];
     ssize_t n = read(fd, chunk, sizeof(chunk));
     size_t room = OUTPUT_MAX - buf->len;
     if (n > 0)
         dt_buf_addn(buf, chunk, (size_t)n < room ? (size_t)n : room);
     return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
+/* What a process that has ended had to say is all there, however late we come to read it. */
+static void take_last(int fd, struct dt_buf *buf)
+{
+    int n;
+    if (ioctl(fd, FIONREAD, &n) < 0)
+        return;
+    for (; n > 0; n -= CHUNK)
+        take_output(fd, buf);
 }
 
 /* Reads both pipes to the end of the process, and a moment longer where something that it has left
@@ -82,6 +94,8 @@ static int drain(pid_t pid, const int fd[2], struct dt_buf buf[2], int *status, 
         pid_t gone = ended ? 0 : waitpid(pid, status, WNOHANG);
         if (gone == pid || (gone < 0 && errno == ECHILD)) { /* where SIGCHLD is ignored */
             ended = true;
+            for (int i = 0; i < 2; i++)
+                take_last(fd[i], &buf[i]);
             until = dt_monotonic() + LEFT_BEHIND;
         }
         double left = until - dt_monotonic();

@@ -8,7 +8,8 @@ load life
 
 setup_file() {
     export BATS_NO_PARALLELIZE_WITHIN_FILE=true
-    cluster_up --nodes 8 --cpus 8 --conf "PartitionName=other Nodes=h[1-8] State=UP"
+    # a tuner that is told to end has time for it, however busy the machine is
+    cluster_up --nodes 8 --cpus 8 --conf "PartitionName=other Nodes=h[1-8] State=UP" --conf KillWait=10
 }
 
 teardown_file() {
@@ -63,9 +64,10 @@ unblock() {
         fi
     }
     no_trial_yet() { # told to end between the record of the study and that of its first trial
-        start . 1
+        start . held
         soon 60 event submitted
         cancelled
+        touch released
         local t='{"t":1795979370.6,"event":'
         printf '%s\n' "$(head -1 "$dir/journal.jsonl")" "$t"'"stopping","text":"interrupted","interrupted":true}' \
             "$t"'"finished"}' >journal
@@ -74,7 +76,7 @@ unblock() {
         resume
         whole
     }
-    # an sbatch that is slow before, and one that is slow to answer, longer than KillWait
+    # an sbatch that is slow before, and one that is slow to answer
     real=$(command -v sbatch)
     slow() {
         mkdir bin
@@ -87,14 +89,13 @@ unblock() {
         touch released
     }
     slow_before() {
-        slow 'case "$*" in *trials*) touch '"$PWD"'/mark; sleep 5 ;; esac; exec '"$real"' "$@"'
+        slow 'case "$*" in *trials*) touch '"$PWD"'/mark; sleep 30 ;; esac; exec '"$real"' "$@"'
         [ ! -e begun ]
         resume "$job"
         whole
     }
     slow_after() {
-        slow "$real"' "$@"; rc=$?; case "$*" in *trials*) touch '"$PWD"'/mark; sleep 5 ;; esac; exit $rc'
-        ! event submitted
+        slow "$real"' "$@"; rc=$?; case "$*" in *trials*) touch '"$PWD"'/mark; sleep 30 ;; esac; exit $rc'
         resume
         whole
     }
@@ -110,7 +111,7 @@ unblock() {
         cancelled
         [ ! -e begun ]
         touch ready
-        soon 60 test -e ../go
+        soon 300 test -e ../go
         resume
         whole
     }
@@ -120,12 +121,12 @@ unblock() {
         [ -n "$(trials_queued)" ]
         cancelled
         touch ready
-        soon 60 test -e ../go
+        soon 300 test -e ../go
         resume "$job"
         sequence=het whole
     }
     release() {
-        soon 60 test -e ../pending/ready -a -e ../het_pending/ready
+        soon 300 test -e ../pending/ready -a -e ../het_pending/ready
         unblock
         touch ../go
     }
@@ -192,7 +193,7 @@ unblock() {
     }
     reporting() {
         start . 0.3
-        soon 60 event stopping
+        soon 120 event stopping
         cancelled
         resume
         grep -q "^submit it with: sbatch $dir/best.sh" "$output"
@@ -204,7 +205,7 @@ unblock() {
 # Ends the tuner's own process (the tuning job's script has become it) as a crash would.
 kill_tuner() {
     local pid
-    pid=$(pgrep -f "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$job/slurm_script")
+    pid=$(pgrep -o -f "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$job/slurm_script")
     kill -KILL "$pid"
     soon 60 job_ended "$job"
 }
@@ -215,24 +216,26 @@ kill_tuner() {
         soon 60 test -e begun
         kill_tuner
         [ "$(trials_queued | wc -l)" = 1 ]
-        (sleep 2 && touch released) 3>&- &
+        (soon 120 event resumed && touch released) 3>&- &
         resume
         whole
         [ "$(wc -l <begun)" = 4 ]
     }
     ended_alone() {
-        start . 1
+        start . held
         soon 60 test -e begun
         kill_tuner
+        touch released
         soon 60 no_trials
         resume
         whole
         [ "$(wc -l <begun)" = 4 ]
     }
     never_told() { # killed between sbatch's answer and the record of it: as if the last line were missing
-        start . 1
+        start . held
         soon 60 test -e begun
         kill_tuner
+        touch released
         sed -i '/"event":"submitted"/,$d' "$dir/journal.jsonl"
         printf '{"t":1795979049.9768653,"event":"subm' >>"$dir/journal.jsonl"
         resume
@@ -265,22 +268,23 @@ kill_tuner() {
 
 @test "requeue of the tuning job; time limits; a script that takes its time to end" {
     requeue() {
-        start . 1
+        start . held
         soon 60 test -e begun
         node=$(node_of "$job")
         scontrol requeue "$job"
-        soon 60 no_trials
+        soon 150 no_trials
+        touch released
         requeued "$node"
-        soon 60 job_ended "$job"
+        soon 120 job_ended "$job"
         whole
         grep -q "^resumed with 1 trials, 0 of them finished" "slurm-$job.out"
     }
     time_limit() { # Slurm looks at limits every 30 s
         start . held
         soon 60 test -e begun
-        scontrol update job "$job" TimeLimit=1
-        soon 100 job_ended "$job"
-        soon 60 no_trials
+        scontrol update job "$job" EndTime=now
+        soon 150 job_ended "$job"
+        soon 150 no_trials
         sound
         grep -q '^stopped: interrupted: the tuner was told to end (signal 15)' "slurm-$job.out"
         grep -qF "go on with: dt-sbatch --dt-tune --dt-resume=$dir $dir/script" "slurm-$job.out"
@@ -289,13 +293,13 @@ kill_tuner() {
         grep -q "^the study goes on with the script that it began with, $dir/script" "$output"
         whole
     }
-    stubborn() {
+    stubborn() { # the first run is told to end, works on for a while, and ends well
         script 0.2
-        sed -i -e '2a trap : TERM' -e 's/sleep 0.2/for ((i = 0; i < 10; i++)); do sleep 0.1; done/' train.sh
-        start . 1
+        sed -i -e '2a trap "touch told" TERM' -e 's/^1) .*/1) until [ -e told ]; do sleep 0.05; done; sleep 2 ;;/' train.sh
+        start . 0.2
         soon 60 test -e begun
         scancel "$job"
-        soon 60 job_ended "$job"
+        soon 120 job_ended "$job"
         resume
         # it came to its end, but told to end as it was, that does not count; and it never ran beside its repetition
         [ "$(cut -d' ' -f1 over | tr '\n' ' ')" = "1 1 2 3 4 " ]
@@ -306,7 +310,7 @@ kill_tuner() {
         start . "0.2 held"
         soon 90 lines begun 2
         scontrol update job "$(trial_job 2)" EndTime=now
-        soon 100 event ended 2
+        soon 150 event ended 2
         [ "$(ended 2 cause)" = "time limit" ]
         cancelled
     }
@@ -318,11 +322,11 @@ all_idle() {
 }
 
 @test "slurmctld killed and restarted: the study goes on" {
-    start . "8 1" --dt-parallel=2
+    start . "held held" --dt-parallel=2
     soon 90 lines begun 2
     state_saved
-    restart_slurmctld 3
-    soon 60 event finished
+    restart_slurmctld 3 touch released
+    soon 120 event finished
     soon 60 is_state "$job" COMPLETED
     whole
     [ "$(wc -l <begun)" = 4 ]
@@ -386,11 +390,16 @@ all_idle() {
         grep -q '^ *| sbatch: error: .*Invalid license specification' "$output"
     }
     never_starts() {
-        start . 0.2 --partition=other --nodes=2 --hold
+        mkdir bin # trial 2 is submitted only where it may start
+        printf '#!/bin/sh\ncase $* in *trials/0002/*) until [ -e %s ]; do sleep 0.05; done ;; esac\nexec %s "$@"\n' \
+            "$PWD/allowed" "$(command -v sbatch)" >bin/sbatch
+        chmod +x bin/sbatch
+        PATH=$PWD/bin:$PATH SUBMIT=dt-sbatch start . 0.2 --partition=other --nodes=2 --hold
         scontrol update PartitionName=other MaxNodes=1
         scontrol release "$job"
         soon 60 event ended
         scontrol update PartitionName=other MaxNodes=UNLIMITED
+        touch allowed
         [ "$(ended 1 cause)" = "not schedulable" ]
         [[ "$(ended 1 text)" == PartitionNodeLimit:* ]]
         finished
@@ -453,7 +462,7 @@ between() {
         [ "$(most_at_once)" = 3 ]
     }
     deadline() {
-        start . "0.2 30" --dt-deadline=0:08
+        start . "0.2 held" --dt-deadline=0:20
         finished
         grep -q '^stopped: deadline' "$output"
         [ "$(ended 2 cause)" = stopped ]

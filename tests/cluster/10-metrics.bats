@@ -106,7 +106,7 @@ size_of() {
         spec "$maximize"
         start <<END
 echo "accuracy: 0.1."
-srun sh -c 'echo "epoch 1 accuracy: 0.2"; echo "accuracy 0.3" >&2'
+srun sh -c 'echo "epoch 1 accuracy: 0.2"; until grep -q 0.2 \$DT_TRIAL_DIR/output.log; do sleep 0.05; done; echo "accuracy 0.3" >&2'
 $held
 printf 'no accuracy\0\377\raccuracy=0.4\nepoch 2\nat last accuracy = 0.5'
 END
@@ -188,7 +188,7 @@ END
 # tuner_peak: the tuner's peak of memory in KiB.
 tuner_peak() {
     local pid
-    pid=$(pgrep -f "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$job/slurm_script")
+    pid=$(pgrep -o -f "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$job/slurm_script")
     sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$pid/status"
 }
 
@@ -333,7 +333,11 @@ END
     }
     two_ways() {
         spec "$maximize"
-        start <<<'echo accuracy=93; sleep 1; dt-tune metric accuracy=0.93'
+        start <<'END'
+echo accuracy=93
+until grep -qs 93 "$DT_METRICS_FILE"; do sleep 0.05; done
+dt-tune metric accuracy=0.93
+END
         finished
         [ "$(trial 1 value)" = 0.93 ]
         said 'accuracy comes from two places that differ: at last 0.93 by metrics.jsonl, 93 by its pattern; both count, so take one out'
@@ -363,12 +367,12 @@ echo "accuracy=0.4"
 END
     is_held
     wait_for 60 reported 0.3
-    kill -KILL "$(pgrep -f "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$job/slurm_script")"
+    kill -KILL "$(pgrep -o -f "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$job/slurm_script")"
     wait_for 120 job_ended "$job"
     second=$(sbatch --parsable --dt-tune --dt-resume="$dir" train.sh)
     wait_for 60 grep -q '"event":"resumed"' "$dir/journal.jsonl"
     release
-    wait_for 60 job_ended "$second"
+    wait_for 120 job_ended "$second"
     [ "$(job_state "$second")" = COMPLETED ]
     [ "$(trial 1 value)" = 0.4 ]
     [ "$(reports accuracy | tail -2)" = $'0.3@3#3\n0.4@3#4' ]

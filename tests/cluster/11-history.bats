@@ -6,7 +6,7 @@ load common
 
 setup_file() {
     export BATS_NO_PARALLELIZE_WITHIN_FILE=true
-    cluster_up --nodes 4 --cpus 4 --mem 4096
+    cluster_up --nodes 4 --cpus 4 --mem 4096 --conf KillWait=30 # a study that is told to end has time for its entry
     [ -z "${DT_CLUSTER_MISSING-}" ] || return 0
     # Two studies of two programs, which all tests look at: one het, one packed.
     export het packed common_history=$DT_TUNE_HISTORY
@@ -14,9 +14,9 @@ setup_file() {
     script
     printf '#!/bin/bash\n# another\nsrun true\n%s\n' "$(fast_with 3)" >other.sh
     het=$(study --dt-ps=1 --dt-workers=2,3 --dt-layout=het --dt-param=lr={1,2} train.sh)
-    wait_for 60 job_ended "$het"
+    wait_for 120 job_ended "$het"
     packed=$(study -n 2 --dt-ps=1 --dt-workers=2,3 --dt-layout=packed other.sh)
-    wait_for 60 job_ended "$packed"
+    wait_for 120 job_ended "$packed"
 }
 
 teardown_file() {
@@ -35,9 +35,9 @@ teardown() {
     [ -n "${DT_CLUSTER_MISSING-}" ] || scancel --me
 }
 
-# fast_with N: shell code that takes longer unless there are N workers.
+# fast_with N: shell code that takes longer, by more than a busy machine does, unless there are N workers.
 fast_with() {
-    echo "case \$DT_PLAN in *'\"name\":\"worker\",\"count\":$1,'*) ;; *) sleep 1 ;; esac"
+    echo "case \$DT_PLAN in *'\"name\":\"worker\",\"count\":$1,'*) ;; *) sleep 3 ;; esac"
 }
 
 script() {
@@ -166,6 +166,7 @@ json() {
     unset "${!SBATCH_@}"
 
     run -0 --separate-stderr sbatch --wait --dt-apply -n 2 --output=w.out other.sh
+    wait_for 60 job_ended "${output##* }" # which --wait says before its nodes do
     [ "$(job_state "${output##* }")" = COMPLETED ]
     # sbatch --wait ends as the job does
     printf '#!/bin/bash\nsrun true\nexit 3\n' >fails.sh
@@ -251,10 +252,10 @@ refused() {
     printf '#!/bin/bash\n#SBATCH -n1 --mem=10\n: warm\n%s\n' "$(fast_with 3)" >warm.sh
     local first second
     first=$(sbatch --parsable --dt-tune --dt-workers=1-4 --dt-max-configs=4 --output=1.out warm.sh)
-    wait_for 60 job_ended "$first"
+    wait_for 120 job_ended "$first"
     [ "$(grep -c '^warm start:' 1.out)" = 0 ]
     second=$(sbatch --parsable --dt-tune --dt-workers=1-4 --dt-max-configs=2 --output=2.out warm.sh)
-    wait_for 60 job_ended "$second"
+    wait_for 120 job_ended "$second"
     cat 2.out
     [ "$(grep -Ec '^warm start: 1 earlier study, [34] observations$' 2.out)" = 1 ]
     # trial 1 is the job as submitted, trial 2 the best of the first study
@@ -265,12 +266,12 @@ refused() {
     rm "$DT_TUNE_HISTORY/$(json list.json 'o["studies"][0]["signature"]').jsonl"
     dt-tune report "$second" | grep -q '^warm start: 1 earlier study'
     second=$(sbatch --parsable --dt-tune --dt-resume="$second" --dt-max-configs=3 --output=3.out warm.sh)
-    wait_for 60 job_ended "$second"
+    wait_for 120 job_ended "$second"
     cat 3.out
     grep -q '^warm start: 1 earlier study' 3.out
-    echo '{"history": false, "dt": {"workers": {"low": 1, "high": 4}}, "search": {"max_configs": 2}}' >cold.json
+    echo '{"history": false, "dt": {"workers": {"low": 1, "high": 4}}, "search": {"max_configs": 1}}' >cold.json
     second=$(sbatch --parsable --dt-tune=cold.json --output=4.out warm.sh)
-    wait_for 60 job_ended "$second"
+    wait_for 120 job_ended "$second"
     [ "$(grep -c '^warm start:' 4.out)" = 0 ]
     echo '{"history": {"from": ["4711"]}, "dt": {"workers": [1, 2]}}' >from.json
     run ! --separate-stderr sbatch --dt-tune=from.json warm.sh
@@ -301,7 +302,7 @@ refused() {
     [ "$(dt-tune history --script=fourth.sh)" = "" ]
     echo '{"history": {"key": "a net"}, "dt": {"workers": [1, 2]}}' >spec.json
     id=$(env DT_TUNE_HISTORY="$PWD/own" sbatch --parsable --dt-tune=spec.json --export=NONE --output=4.out fourth.sh)
-    wait_for 60 job_ended "$id"
+    wait_for 120 job_ended "$id"
     [ "$(stat -c %a own)" = 700 ]
     export DT_TUNE_HISTORY=$PWD/own
     dt-tune history --key='a net' | grep -q " $id  *a net  "

@@ -87,6 +87,11 @@ go() {
     for lr; do touch "go-$lr"; done
 }
 
+# asked N: so many requests are in the journal.
+asked() {
+    [ "$(grep -c '"event":"asked"' "$dir/journal.jsonl")" = "$1" ]
+}
+
 # served [CODE]: no more requests; it ends so (0). Each line of its output is JSON, the last says that it has finished.
 served() {
     local rc=0
@@ -211,7 +216,7 @@ begun_once() {
     ask d 6
     heard '"id":"b","event":"metric","name":"accuracy"'
     heard '"id":"c","event":"metric","name":"accuracy"'
-    [ "$(grep -c '"event":"asked"' "$dir/journal.jsonl")" = 4 ]
+    wait_for 60 asked 4
     kill -KILL "$pid"
     wait "$pid" || true
     exec 7>&-
@@ -239,7 +244,7 @@ begun_once() {
     done
     begun_once 5
     [ "$(cut -d' ' -f2 over | sort | tr '\n' ' ')" = "3 4 5 6 7 " ]
-    [ "$(grep -c '"event":"asked"' "$dir/journal.jsonl")" = 5 ]
+    asked 5
     [ "$(grep -c '"event":"created"' "$dir/journal.jsonl")" = 5 ]
 }
 
@@ -250,6 +255,7 @@ begun_once() {
     ask c 5
     heard '"id":"a","event":"metric","name":"accuracy"'
     heard '"id":"b","event":"metric","name":"accuracy"'
+    wait_for 60 asked 3
     kill -TERM "$pid"
     heard '"event":"finished","reason":"interrupted: the tuner was told to end \(signal 15\)"'
     served 1
@@ -338,10 +344,13 @@ done
 END
     optuna 8 >first.txt 2>&1 3>&- &
     driver=$!
-    lines_in() {
-        [ "$(wc -l <"$1" 2>/dev/null)" -ge "$2" ]
+    # Three trials have ended, two are held and said so: Optuna has nothing to write any more, nor does it keep the others
+    # from it, as for ever if it is killed meanwhile.
+    quiet() {
+        [ "$(grep -cs '"trial_id": [34],.*"intermediate_value"' optuna.journal)" = 2 ] && [ ! -L optuna.journal.lock ]
     }
-    wait_for 100 lines_in begun 5 # three have ended, two are held
+    wait_for 120 quiet
+    [ "$(wc -l <begun)" = 5 ]
     kill -KILL $driver
     wait $driver || true
     optuna 8 >second.txt 2>&1 3>&- &

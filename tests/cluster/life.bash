@@ -82,9 +82,10 @@ cancelled() {
     gone
 }
 
+# A trial that its tuner had no time left to cancel looks once a minute whether that is gone.
 gone() {
-    soon 60 job_ended "$job"
-    soon 60 no_trials
+    soon 120 job_ended "$job"
+    soon 150 no_trials
     sound
 }
 
@@ -122,14 +123,14 @@ END
 # plain_course, het_course: the undisturbed study, that the others of the file are compared with.
 plain_course() {
     start . 0.3
-    soon 60 job_ended "$job"
+    soon 120 job_ended "$job"
     configs >"$BATS_FILE_TMPDIR/configs-plain"
     whole
 }
 
 het_course() {
     start . 0.3 --dt-ps=1 --dt-layout=het
-    soon 60 job_ended "$job"
+    soon 120 job_ended "$job"
     configs >"$BATS_FILE_TMPDIR/configs-het"
     sequence=het whole
 }
@@ -152,7 +153,7 @@ is_state() {
     [ "$(job_state "$1")" = "$2" ]
 }
 
-# trial_job N: the job of trial N's last run, which may be at work before the tuner has written down that it is the one.
+# trial_job N: the job of trial N's last run. It may have begun before there is a record of it.
 trial_job() {
     soon 60 grep -q "\"event\":\"submitted\",\"trial\":$1," "$dir/journal.jsonl"
     sed -n "s/.*\"event\":\"submitted\",\"trial\":$1,.*\"job\":\([0-9]*\).*/\1/p" "$dir/journal.jsonl" | tail -1
@@ -191,14 +192,15 @@ requeued() {
         start_again "$job" "$1"
         event resumed
     }
-    soon 60 again "$1"
+    soon 120 again "$1"
 }
 
-# restart_slurmctld: kills it, and starts it again after $1 seconds.
+# restart_slurmctld SECONDS [COMMAND...]: kills it, runs the command, and starts it again after so long.
 restart_slurmctld() {
     local pid
     pid=$(awk '$1 == "slurmctld" { print $2 }' "$DT_CLUSTER_DIR/run/pids" | tail -1)
     kill -KILL "$pid"
+    "${@:2}"
     sleep "$1"
     (
         cd "$DT_CLUSTER_DIR/log"

@@ -1,5 +1,6 @@
 /* The launcher's pure parts: who runs where, what a task finds in its environment, what a command
  * line of srun means, which ports are chosen. */
+#include "expand/carrier.h"
 #include "launch/launch.h"
 
 #include <setjmp.h>
@@ -9,10 +10,12 @@
 #include <cmocka.h>
 
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
@@ -913,6 +916,57 @@ static void test_first_failure(void **state)
     free(c);
 }
 
+/* ---- the batch script's wrapper ---- */
+
+static bool told_late; /* who waits for its end alone, gets it */
+
+int __real_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout);
+int __wrap_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
+{
+    if (told_late && !sigismember(set, SIGCHLD))
+        raise(SIGTERM);
+    return __real_sigtimedwait(set, info, timeout);
+}
+
+/* Runs a script as a trial's; says what its record has of "told". */
+static bool is_told(const char *script)
+{
+    static const char *const run_argv[] = {"/bin/true", NULL};
+    char dir[] = "/tmp/test_launch.XXXXXX";
+    struct dt_proc_result r;
+    assert_non_null(mkdtemp(dir));
+    char *json = dt_xasprintf("{\"dir\":\"%s\"}", dir), *path = dt_xasprintf("%s/job.sh", dir);
+    char *text = dt_carrier_build("", run_argv, json, script), *end = dt_xasprintf("%s/end.json", dir);
+    assert_int_equal(dt_write_file(path, text, strlen(text), 0700, NULL), 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(dt_batch_main(1, (char *[]){path, NULL}));
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    char *record = dt_read_file(end, 4096, NULL, NULL);
+    struct json_object *o = record ? dt_json_parse(record, "end", NULL) : NULL;
+    assert_int_equal(dt_json_int(o, "exit_code", -1), 0);
+    bool told = dt_json_bool(o, "told", false);
+    json_object_put(o);
+    assert_int_equal(dt_proc_run((char *[]){"rm", "-rf", dir, NULL}, NULL, 0, &r, NULL), 0);
+    dt_proc_result_free(&r);
+    free(record);
+    free(end);
+    free(text);
+    free(path);
+    free(json);
+    return told;
+}
+
+static void test_script_told_first(void **state)
+{
+    (void)state;
+    assert_false(is_told("#!/bin/sh\nexit 0\n"));
+    told_late = true;
+    bool told = is_told("#!/bin/sh\nexit 0\n");
+    told_late = false;
+    assert_true(told);
+}
+
 int main(void)
 {
     cmocka_set_message_output(CM_OUTPUT_TAP);
@@ -940,6 +994,7 @@ int main(void)
         cmocka_unit_test(test_ports),
         cmocka_unit_test(test_taken_port_is_passed_over),
         cmocka_unit_test(test_first_failure),
+        cmocka_unit_test(test_script_told_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

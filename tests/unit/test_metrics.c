@@ -9,9 +9,11 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
@@ -332,6 +334,53 @@ static void output_of_tasks_that_goes_its_own_ways_is_searched_in_their_logs(voi
     end("{\"a\":2}{\"a\":3}{\"a\":4}", "[]");
 }
 
+/* What happens just before the job's own output is read, in the process that looks for patterns. */
+static void (*before_output)(void);
+
+int __real_dt_open_regular(const char *path);
+int __wrap_dt_open_regular(const char *path)
+{
+    void (*act)(void) = strstr(path, "/output.log") ? before_output : NULL;
+    before_output = act ? NULL : before_output;
+    if (act)
+        act();
+    return __real_dt_open_regular(path);
+}
+
+static void print_more(void)
+{
+    puts_("worker-0.log", "a=2\n");
+    puts_("output.log", "the best was a=3\n");
+}
+
+static void the_job_has_the_last_word(void **state)
+{
+    (void)state;
+    puts_("launch-1.json", "{\"number\": 1, \"logs\": {\"worker\": [0]}}");
+    puts_("worker-0.log", "a=1\n");
+    puts_("output.log", "");
+    before_output = print_more;
+    begin(A);
+    before_output = NULL;
+    end("{\"a\":1}{\"a\":2}{\"a\":3}", "[]");
+}
+
+/* On a machine that has no time for it, as it has a low priority. */
+static void what_was_printed_last_is_found_however_late(void **state)
+{
+    (void)state;
+    begin(A);
+    kill(watcher.pid, SIGSTOP);
+    puts_("output.log", "a=1\n");
+    pid_t helper = fork();
+    if (helper == 0) {
+        sleep(3);
+        _exit(kill(watcher.pid, SIGCONT) < 0);
+    }
+    end("{\"a\":1}", "[]");
+    assert_int_equal(waitpid(helper, NULL, 0), helper);
+}
+
 static void long_lines_of_output_are_passed_over(void **state)
 {
     char *line = dt_xcalloc(300001, 1);
@@ -540,8 +589,8 @@ static void a_restarted_tuner_goes_on_where_the_journal_ends(void **state)
     (void)state;
     puts_(FILE_, "{\"a\": 1, \"epoch\": 4}\n");
     gives(&r, false, "a=1@4#1 epoch=4@4#1");
-    struct dt_metric metrics[] = {{.name = (char *)"epoch", .last = 4, .count = 1},
-                                  {.name = (char *)"a", .last = 1, .count = 1}};
+    struct dt_metric metrics[] = {{.name = (char *)"epoch", .last = 4, .count = 1, .read = 1},
+                                  {.name = (char *)"a", .last = 1, .count = 1, .read = 1}};
     r.t.metrics = metrics;
     r.t.nmetrics = 2;
     r.t.metrics_read = r.events[1].read;
@@ -783,6 +832,28 @@ static void a_replay_gives_the_same_course(void **state)
     over(&r);
 }
 
+/* The tuner is killed between two events of one look: the rest of what it read is read again, and counts once. */
+static void what_is_read_again_counts_once(void **state)
+{
+    struct reading r = reading(WORKERS);
+    struct dt_space *space = dt_space_new(r.spec->params, r.spec->nparams, &r.spec->constraints,
+                                          NULL, 0, NULL, NULL, NULL, 0, NULL);
+    struct dt_study *s = study(r.spec, space);
+    (void)state;
+    puts_(FILE_, "{\"a\": 1, \"epoch\": 1}\n{\"a\": 2, \"epoch\": 2}\n");
+    gives(&r, false, "a=2@2#2 epoch=2@2#2");
+    r.events[0].trial = 1;
+    assert_int_equal(dt_study_apply(s, &r.events[0], NULL), 0);
+    dt_feed_free(r.f);
+    char *path = dt_xasprintf("%s/metrics.jsonl", folder);
+    r.f = dt_feed_new(path, dt_study_trial(s, 1));
+    free(path);
+    gives(&r, false, "a=2@2#2 epoch=2@2#2");
+    dt_study_free(s);
+    dt_space_free(space);
+    over(&r);
+}
+
 /* What an ended trial tells that has reported `name`, if any, at last as `value`. */
 static void ends_with(const char *sections, const char *name, double value, const char *expected)
 {
@@ -844,6 +915,8 @@ int main(void)
         IN_FOLDER(without_patterns_there_is_no_process),
         IN_FOLDER(the_first_form_of_a_number_counts),
         IN_FOLDER(output_of_tasks_that_goes_its_own_ways_is_searched_in_their_logs),
+        IN_FOLDER(the_job_has_the_last_word),
+        IN_FOLDER(what_was_printed_last_is_found_however_late),
         IN_FOLDER(long_lines_of_output_are_passed_over),
         IN_FOLDER(a_flood_of_output_is_thinned_but_for_target_and_end),
         IN_FOLDER(more_output_than_can_be_searched_is_skipped_and_said),
@@ -852,6 +925,7 @@ int main(void)
         IN_FOLDER(the_first_value_that_reaches_the_target_is_not_missed),
         IN_FOLDER(a_time_that_cannot_be_is_that_of_the_reading),
         IN_FOLDER(a_restarted_tuner_goes_on_where_the_journal_ends),
+        IN_FOLDER(what_is_read_again_counts_once),
         IN_FOLDER(what_cannot_be_read_is_said),
         IN_FOLDER(two_sources_that_differ_are_named),
         IN_FOLDER(only_so_many_metrics_count),

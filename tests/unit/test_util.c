@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
@@ -463,6 +464,40 @@ static void programs_run_to_their_end(void **state)
     dt_proc_result_free(&r);
 }
 
+/* Where this is set it is a slow machine: a program has ended before anybody looks, and each look at the clock comes a
+ * second after the last. */
+static bool slow;
+static time_t behind;
+
+pid_t __real_waitpid(pid_t pid, int *status, int options);
+pid_t __wrap_waitpid(pid_t pid, int *status, int options)
+{
+    return __real_waitpid(pid, status, slow ? options & ~WNOHANG : options);
+}
+
+int __real_clock_gettime(clockid_t id, struct timespec *t);
+int __wrap_clock_gettime(clockid_t id, struct timespec *t)
+{
+    int rc = __real_clock_gettime(id, t);
+    t->tv_sec += slow ? ++behind : 0;
+    return rc;
+}
+
+static void what_a_program_said_is_heard_however_late(void **state)
+{
+    struct dt_error e = DT_ERROR_INIT;
+    struct dt_proc_result r;
+    (void)state;
+    slow = true;
+    int rc = dt_proc_run((char *[]){"sh", "-c", "printf %9000d 77; echo why >&2", NULL}, NULL, 0, &r, &e);
+    slow = false;
+    assert_int_equal(rc, 0);
+    assert_int_equal(strlen(r.out), 9000);
+    assert_string_equal(r.out + 8998, "77");
+    assert_string_equal(r.err, "why\n");
+    dt_proc_result_free(&r);
+}
+
 /* As a site's wrapper of sbatch may, which leaves something behind, and programs that become
  * daemons. */
 static void only_the_program_itself_is_waited_for(void **state)
@@ -617,6 +652,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(broken_tables_are_refused),
         cmocka_unit_test(files_are_written_whole_and_read_back),
         cmocka_unit_test(programs_run_to_their_end),
+        cmocka_unit_test(what_a_program_said_is_heard_however_late),
         cmocka_unit_test(only_the_program_itself_is_waited_for),
         cmocka_unit_test(slow_programs_are_killed_and_absent_ones_named),
         cmocka_unit_test(long_output_is_cut_and_signals_are_blocked),
