@@ -42,7 +42,7 @@ class Group:
             dist.destroy_process_group()
 
 
-def train(task):
+def train(task, data):
     """Train as one of task.world equal workers; returns the exit status."""
     args = task.args
     model = common.build_model()
@@ -54,7 +54,6 @@ def train(task):
         samples, flat, state = found
         torch.nn.utils.vector_to_parameters(flat, model.parameters())
         common.load_flat_state(optimizer, state)
-    data = common.Digits()
     group = Group(task)
     net = group.wrap(model)
     progress = common.Progress(task, data, samples)
@@ -87,10 +86,12 @@ def train(task):
 
 def main():
     args = common.parse(common.options(__doc__))
-    task = common.Task(args, servers=0).meet()
+    task = common.Task(args, servers=0)
+    data = common.Digits()
+    task.meet()
     if task.servers:
         raise UsageError("all-reduce training has no parameter servers; use --dt-ps=0")
-    return train(task)
+    return train(task, data)
 
 
 if __name__ == "__main__":

@@ -211,10 +211,9 @@ def compute(model, images, labels, args):
     return flat_gradient(model), loss.item()
 
 
-def work(task, model, checkpoint, found):
+def work(task, model, data, checkpoint, found):
     """A worker's run; returns the exit status."""
     servers = Servers(task)
-    data = common.Digits()
     progress = common.Progress(task, data, found[0] if found else 0)
     flat, order, samples, first, count = servers.exchange(task.index, None, 0, 0.0)
     while order == GO:
@@ -258,9 +257,11 @@ def main():
     parser.add_argument("--servers", type=int, default=1,
                         help="servers among the tasks, where dt-launch sets no roles")
     args = common.parse(parser)
-    task = common.Task(args, args.servers).meet()
+    task = common.Task(args, args.servers)
+    data = common.Digits() if task.role == "worker" else None
+    task.meet()
     if task.servers == 0:
-        return ddp.train(task)
+        return ddp.train(task, data)
     model = common.build_model()
     checkpoint = common.Checkpoint(task, model)
     found = checkpoint.load()
@@ -271,7 +272,7 @@ def main():
         SHARD.start()
         status = SHARD.serve()
     else:
-        status = work(task, model, checkpoint, found)
+        status = work(task, model, data, checkpoint, found)
     try:
         rpc.shutdown(timeout=args.timeout)
     except RuntimeError:

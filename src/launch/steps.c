@@ -566,6 +566,8 @@ static char *record_launch(const struct dt_launch_plan *p, int number, const str
                            struct dt_error *e)
 {
     struct json_object *o = dt_launch_describe(p, number);
+    if (s->keep_going)
+        json_object_object_add(o, "keep_going", json_object_new_boolean(true));
     char *brief = dt_json_text(o);
     char *path = dt_xasprintf("%s/launch-%d.json", p->dir, number);
     json_object_object_add(o, "time", json_object_new_double(dt_now()));

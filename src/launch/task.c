@@ -20,7 +20,7 @@ extern char **environ;
 #define LOG_MAX (8 * 1024 * 1024)
 #define LAST_LINES 20
 #define LINE_MAX_ 2000
-#define GRACE 5.0  /* seconds between SIGTERM and SIGKILL when the servers are no longer needed */
+#define GRACE 5.0  /* seconds between SIGTERM and SIGKILL when it is no longer needed */
 #define LATE 1.0   /* seconds in which a signal may still come that PROGRAM has got already */
 #define LATE_OK .05 /* the same where it ended well: who is told seldom does, and all would wait */
 #define DRAIN 0.25 /* seconds that output may still come from what PROGRAM left behind */
@@ -38,6 +38,7 @@ struct task {
     char *dir, *node;
     struct dt_sampler_config monitor; /* period 0: off */
     char *samples;                    /* folder */
+    bool keep_going;                  /* others may fail */
     bool controlled;                  /* standard input says when to end */
     bool told;                        /* to end, by a signal or by the end of the input */
     bool by_slurm;                    /* so, and not by PROGRAM, which may signal all its group */
@@ -46,6 +47,7 @@ struct task {
     pid_t child;
     int status;
     bool done;
+    double ended; /* when it was, by the clock */
     int in[2]; /* PROGRAM's stdout and stderr; -1 at their end */
     int log;
     uint64_t log_size;
@@ -254,6 +256,15 @@ static void tell_told(const struct task *t)
     free(dir);
 }
 
+/* Told since another task has failed, as far as can be known: Slurm would wait for KillWait. */
+static void hasten(struct task *t)
+{
+    struct json_object *failure = t->keep_going ? NULL : dt_first_failure(t->dir, t->launch);
+    if (failure && t->kill_at == 0)
+        t->kill_at = dt_monotonic() + GRACE;
+    json_object_put(failure);
+}
+
 static void take_signals(struct task *t, int fd)
 {
     struct signalfd_siginfo si;
@@ -262,6 +273,7 @@ static void take_signals(struct task *t, int fd)
         if (sig == SIGCHLD) {
             if (!t->done && waitpid(t->child, &t->status, WNOHANG) == t->child) {
                 t->done = true;
+                t->ended = dt_now();
                 t->drained_at = dt_monotonic() + DRAIN;
             }
             continue;
@@ -273,6 +285,8 @@ static void take_signals(struct task *t, int fd)
         if (sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT) {
             t->told = true;
             t->by_slurm |= (pid_t)si.ssi_pid == getppid();
+            if (t->by_slurm && !t->done)
+                hasten(t);
         }
         if (!t->done)
             kill(t->child, sig);
@@ -326,6 +340,16 @@ static void hear_late(struct task *t, int fd)
             take_signals(t, fd);
 }
 
+/* Slurm ends what is left when a task failed. Where that one failed after this, it may have done so
+ * because of this: a peer that lost contact, say, and was faster to tell. */
+static bool failed_before(const struct task *t)
+{
+    struct json_object *other = dt_first_failure(t->dir, t->launch);
+    bool before = other && t->ended < dt_json_num(other, "time", 0);
+    json_object_put(other);
+    return before;
+}
+
 static void record_failure(struct task *t)
 {
     struct dt_error e = DT_ERROR_INIT;
@@ -339,7 +363,7 @@ static void record_failure(struct task *t)
                            json_object_new_int(signal ? 128 + signal : WEXITSTATUS(t->status)));
     json_object_object_add(o, "signal", json_object_new_int(signal));
     json_object_object_add(o, "node", json_object_new_string(t->node));
-    json_object_object_add(o, "time", json_object_new_double(dt_now()));
+    json_object_object_add(o, "time", json_object_new_double(t->ended));
     json_object_object_add(o, "lines", tail_to_json(&t->tail));
     char *text = dt_json_text(o),
          *path = dt_xasprintf("%s/tasks/%s-%d.json", t->dir, t->role, t->rank);
@@ -409,11 +433,12 @@ static int run_task(struct task *t, char **program, struct dt_error *e)
     if (WIFEXITED(t->status) || terminated)
         hear_late(t, fd);
     close(fd);
-    if (t->status != 0 && !t->told)
+    bool failed = t->status != 0 && (!t->told || failed_before(t));
+    if (failed)
         record_failure(t);
     if (t->surplus)
         tell_left(t);
-    if (!t->dismissed && (t->by_slurm || terminated))
+    if (!t->dismissed && ((t->by_slurm && !failed) || terminated))
         tell_told(t);
     if (t->log >= 0)
         close(t->log);
@@ -503,6 +528,7 @@ static int prepare(struct task *t, struct json_object *launch, struct dt_error *
     t->rank = env_number("SLURM_PROCID");
     t->launch = (int)dt_json_int(launch, "number", 0);
     t->run = (int)dt_json_int(launch, "run", 1);
+    t->keep_going = dt_json_bool(launch, "keep_going", false);
     t->dir = dt_xstrdup(dt_json_str(launch, "dir", "."));
     t->node = dt_xstrdup(node ? node : "?");
     t->controlled = has_flag(launch, t->role, "background");

@@ -40,11 +40,17 @@ need_servers() {
     has_servers "$python" || skip "no PyTorch with RPC"
 }
 
+# Above 20000, and below those that the system gives to connections, of others too, while the job starts.
 free_port() {
-    "$python" -c 'import socket
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])'
+    "$python" -c 'import random, socket
+while True:
+    port = random.randrange(20000, 30000)
+    try:
+        socket.socket().bind(("127.0.0.1", port))
+        print(port)
+        break
+    except OSError:
+        pass'
 }
 
 # start NAME PS WORKERS PROGRAM [ARGUMENTS]: starts all roles of a job as dt-launch does; their
@@ -77,7 +83,7 @@ finish() {
 
 # until_step NAME N: waits until a run has come to step N.
 until_step() {
-    local end=$((SECONDS + 120))
+    local end=$((SECONDS + 300))
     until grep -q "step $2 " "$1.out" 2>/dev/null; do
         [ $SECONDS -lt $end ] || return 1
         sleep 0.05
@@ -119,11 +125,11 @@ same_losses() {
     finish
     expect_statuses "0 0 0 0" run
     metrics run 'm[-1]["step"] == 4 * 1438 // 32'
-    metrics run 'm[0]["loss"] > 2 and m[-1]["loss"] < 0.5 and m[-1]["accuracy"] > 0.85'
+    # what the servers see: how much of the work a worker does is nobody's to say
+    losses run.out ps | awk '{ loss[NR] = $2 } END { exit !(loss[1] > 2 && loss[NR] < 0.5) }'
+    metrics run 'm[-1]["accuracy"] > 0.85 and any(l.get("samples_per_s", 0) > 0 for l in m)'
     metrics run 'all(a["step"] <= b["step"] for a, b in zip(m, m[1:]))'
-    metrics run 'm[1]["samples_per_s"] > 0'
     grep -q '^\[ps 1\] step .* loss' run.out
-    grep -q '^\[worker 1\] step .* loss' run.out
 }
 
 @test "synchronous servers, all-reduce and one worker alone take the same steps" {
@@ -134,6 +140,7 @@ same_losses() {
     start sync 2 2 ps_train.py --mode sync --epochs 3
     finish
     expect_statuses "0 0 0 0" sync
+    grep -q '^\[worker 1\] step .* loss' sync.out
     start reduce 0 2 ps_train.py --epochs 3
     finish
     expect_statuses "0 0" reduce
@@ -145,7 +152,7 @@ same_losses() {
 @test "a signal to one task saves a checkpoint; another shape of job resumes it" {
     need_servers
     export DT_CHECKPOINT_DIR=$work/checkpoint
-    start first 1 2 ps_train.py --mode async
+    start first 1 2 ps_train.py --mode async --epochs 1000
     until_step first 50
     kill -USR1 "${pids[2]}"
     finish
@@ -154,7 +161,7 @@ same_losses() {
     [ "$step" -ge 50 ]
     [ "$(ls "$DT_CHECKPOINT_DIR")" = checkpoint.pt ]
 
-    start second 0 1 ddp.py
+    start second 0 1 ddp.py --epochs 1000
     until_step second $((step / 10 * 10 + 20))
     kill -TERM "${pids[0]}"
     finish
@@ -162,15 +169,18 @@ same_losses() {
     grep -q "resumed at step $step\$" second.out
     metrics second "m[0]['step'] > $step and m[0]['loss'] < 2"
 
-    start third 2 1 ps_train.py --mode sync --epochs 6 --checkpoint-every 30
+    # some 45 steps more, however far those have come
+    step=$(sed -n 's/.*stopped at step \([0-9]*\), .*/\1/p' second.out)
+    epochs=$((step * 64 / 1438 + 3)) last=$((epochs * 1438 / 64))
+    start third 2 1 ps_train.py --mode sync --epochs $epochs --checkpoint-every 30
     finish
     expect_statuses "0 0 0" third
     cat first.jsonl second.jsonl third.jsonl >all.jsonl
-    metrics all 'all(a["step"] <= b["step"] for a, b in zip(m, m[1:])) and m[-1]["step"] == 134'
+    metrics all 'all(a["step"] <= b["step"] for a, b in zip(m, m[1:])) and m[-1]["step"] == '$last
     metrics all 'm[-1]["accuracy"] > 0.9'
     # the last of those that were written on the way
     [ "$(ls "$DT_CHECKPOINT_DIR")" = checkpoint.pt ]
-    [ "$("$python" -c 'import sys, torch; print(torch.load(sys.argv[1])["step"])' "$DT_CHECKPOINT_DIR/checkpoint.pt")" = 120 ]
+    [ "$("$python" -c 'import sys, torch; print(torch.load(sys.argv[1])["step"])' "$DT_CHECKPOINT_DIR/checkpoint.pt")" = $((last / 30 * 30)) ]
 }
 
 @test "a checkpoint that does not fit is refused" {
@@ -198,34 +208,36 @@ END
 
 @test "tasks do not wait for a lost peer" {
     need_servers
-    start server 1 2 ps_train.py --mode sync --epochs 100 --timeout 6
+    SECONDS=0
+    start server 1 2 ps_train.py --mode sync --epochs 1000 --timeout 600
     until_step server 20
     kill -KILL "${pids[0]}"
     finish
     expect_statuses "137 1 1" server
     grep -q 'worker, rank 2: lost contact while' server.out
 
-    start worker 1 2 ps_train.py --mode async --epochs 100 --timeout 6
+    start worker 1 2 ps_train.py --mode async --epochs 1000 --timeout 10
     until_step worker 20
     kill -STOP "${pids[2]}"
     wait "${pids[0]}" || status=$?
     kill -KILL "${pids[2]}"
     finish
     [ "$status" = 1 ]
-    grep -q 'ps, rank 0: no word from worker 1 for 6 s' worker.out
+    grep -q 'ps, rank 0: no word from worker 1 for 10 s' worker.out
 
-    start reduce 0 2 ddp.py --epochs 100 --timeout 6
+    start reduce 0 2 ddp.py --epochs 1000 --timeout 600
     until_step reduce 20
     kill -KILL "${pids[1]}"
     finish
     expect_statuses "1 137" reduce
     grep -q 'worker, rank 0: lost contact while' reduce.out
+    [ $SECONDS -lt 500 ]
 }
 
 @test "plain srun, without roles: the first of several tasks is the server" {
     need_servers
     export SLURM_JOB_ID SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NODELIST=h1 SLURM_STEP_NUM_NODES=1
-    SLURM_JOB_ID=$(($(free_port) % 20000))
+    SLURM_JOB_ID=$(($(free_port) - 20000)) # by it the tasks find each other
     for rank in 0 1; do
         SLURM_PROCID=$rank "$python" "$examples/ps_train.py" --epochs 1 >>run.out 2>&1 3>&- &
         pids+=($!)

@@ -178,11 +178,12 @@ finished() {
     soon 60 no_trials
 }
 
-# state_saved: slurmctld has saved what it knows by now, which it does within 5 s of a change.
+# state_saved: slurmctld has saved what it knows by now, which it does within 5 s of a change. What it writes now it may have
+# gathered before: so by what it saves, not by when.
 state_saved() {
-    touch mark
-    scontrol update job "$(trial_job 1)" Comment=mark
-    soon 60 test "$DT_CLUSTER_DIR/state/job_state" -nt mark
+    local mark=mark-$RANDOM$RANDOM
+    scontrol update job "$(trial_job 1)" Comment=$mark
+    soon 60 grep -qaF $mark "$DT_CLUSTER_DIR/state/job_state"
 }
 
 # requeued NODE: the tuning job, which was on that node, has been restarted and goes on.
