@@ -17,13 +17,18 @@
 
 enum source { BY_PROGRAM, BY_PATTERN, SOURCES };
 
+struct report {
+    double value, step, t;
+};
+
 struct value {
     char *name;
-    double value, step, t;
+    struct report first, last;
     int64_t count;
-    bool fresh; /* no event has told it yet */
+    bool told;  /* by an event, also of an earlier tuner */
+    bool fresh; /* no event has told the last one yet */
     bool hit;   /* it reached the target: later ones wait */
-    double last[SOURCES];
+    double by[SOURCES];
 };
 
 struct dt_feed {
@@ -49,8 +54,11 @@ struct dt_feed *dt_feed_new(const char *path, const struct dt_trial *t)
     f->values = dt_xcalloc(DT_METRICS_MAX, sizeof(*f->values));
     for (size_t i = 0; i < t->nmetrics && i < DT_METRICS_MAX; i++) {
         const struct dt_metric *m = &t->metrics[i];
-        f->values[f->n++] = (struct value){
-            .name = dt_xstrdup(m->name), .value = m->last, .count = m->read, .last = {NAN, NAN}};
+        f->values[f->n++] = (struct value){.name = dt_xstrdup(m->name),
+                                           .last.value = m->last,
+                                           .count = m->read,
+                                           .told = true,
+                                           .by = {NAN, NAN}};
     }
     return f;
 }
@@ -116,7 +124,7 @@ static struct value *value_of(struct dt_feed *f, const char *name)
         return NULL;
     }
     v = &f->values[f->n++];
-    *v = (struct value){.name = dt_xstrdup(name), .last = {NAN, NAN}};
+    *v = (struct value){.name = dt_xstrdup(name), .by = {NAN, NAN}};
     return v;
 }
 
@@ -143,7 +151,7 @@ static double step_of(const struct look *l, struct json_object *line, enum sourc
     for (size_t i = 0; source == BY_PATTERN && i < n; i++) {
         const struct value *v = find_value(l->f, names[i]);
         if (v)
-            return finite_or_nan(v->value);
+            return finite_or_nan(v->last.value);
     }
     return NAN;
 }
@@ -155,13 +163,12 @@ static void take_value(struct look *l, const char *name, double value, double st
     struct value *v = value_of(l->f, name);
     if (!v)
         return;
-    v->last[source] = finite_or_nan(value);
+    v->by[source] = finite_or_nan(value);
     if (v->hit)
         return;
-    v->count++;
-    v->value = value;
-    v->step = step;
-    v->t = t;
+    v->last = (struct report){value, step, t};
+    if (v->count++ == 0)
+        v->first = v->last;
     v->fresh = true;
     if (l->targeted && strcmp(name, target->metric) == 0 && isfinite(value) &&
         dt_bound_margin(target, value) >= 0)
@@ -303,24 +310,29 @@ static void read_file(struct look *l, bool to_end)
 
 /* ---- events ---- */
 
+static void tell_report(const struct dt_trial *t, const char *name, const struct report *r,
+                        int64_t count, const struct dt_events *out)
+{
+    struct dt_event *ev = dt_events_add(out, DT_EVENT_METRIC, t, r->t);
+    ev->text = dt_xstrdup(name);
+    ev->value = r->value;
+    ev->step = r->step;
+    ev->count = count;
+}
+
+/* The first report is told even where more have come since: a speed is counted from it. */
 static void tell(struct dt_feed *f, const struct dt_trial *t, struct dt_event **events, size_t *n)
 {
+    const struct dt_events out = {events, n};
     size_t before = *n;
     for (size_t i = 0; i < f->n; i++) {
         struct value *v = &f->values[i];
         if (!v->fresh)
             continue;
-        *events = dt_xrealloc(*events, *n + 1, sizeof(**events));
-        struct dt_event *ev = &(*events)[(*n)++];
-        *ev = (struct dt_event)DT_EVENT(DT_EVENT_METRIC);
-        ev->trial = t->id;
-        ev->run = t->run;
-        ev->job = t->job;
-        ev->t = v->t;
-        ev->text = dt_xstrdup(v->name);
-        ev->value = v->value;
-        ev->step = v->step;
-        ev->count = v->count;
+        if (!v->told && v->count > 1)
+            tell_report(t, v->name, &v->first, 1, &out);
+        tell_report(t, v->name, &v->last, v->count, &out);
+        v->told = true;
         v->fresh = v->hit = false;
     }
     if (*n > before) /* a journal that ends before this one has told less */
@@ -347,7 +359,7 @@ void dt_feed_read(struct dt_feed *f, const struct dt_spec *spec, const struct dt
 
 static void note_sources(struct dt_strv *notes, const struct value *v)
 {
-    double file = v->last[BY_PROGRAM], text = v->last[BY_PATTERN];
+    double file = v->by[BY_PROGRAM], text = v->by[BY_PATTERN];
     double most = fmax(fabs(file), fabs(text));
     if (isfinite(file - text) && fabs(file - text) > APART * most)
         dt_strv_addf(notes,

@@ -155,7 +155,7 @@ enum dt_handover dt_handover(const char *from, const char *to, struct dt_error *
  *
  * JSON lines, {"step": 120, "loss": 0.31, "time": 1732900000.1}, from the program or from dt-launch, which marks what it
  * found in the output by "dt": "pattern". However much is written, a look costs a bounded time and gives at most one
- * event a metric: its latest value, or the first that reaches the target. */
+ * event a metric: its latest value, or the first that reaches the target; before the first of these its first value. */
 
 #define DT_METRICS_MAX 64                       /* of a run; further names are passed over */
 #define DT_METRIC_LINE_MAX (64 * 1024)          /* longer lines are passed over */

@@ -6,7 +6,8 @@ load common
 
 setup_file() {
     export BATS_NO_PARALLELIZE_WITHIN_FILE=true
-    cluster_up --nodes 4 --cpus 4
+    # a tuner that is told to end has time to say so, however busy the machine
+    cluster_up --nodes 4 --cpus 4 --conf KillWait=30
 }
 
 teardown_file() {
@@ -43,7 +44,7 @@ END
 
 # Ends the tuner's own process as a crash would.
 kill_tuner() {
-    kill -KILL "$(pgrep -f "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$1/slurm_script")"
+    kill -KILL "$(pgrep -of "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$1/slurm_script")"
     wait_for 60 job_ended "$1"
 }
 

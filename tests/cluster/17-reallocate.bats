@@ -110,7 +110,7 @@ assert p["config"]["ps"] == 1 and p["reallocated"] and p["pace_s"] > 0 and p["va
 # checkpoint is its argument.
 program() {
     cat >program.py <<'END'
-import json, os, signal, subprocess, sys, time
+import json, os, signal, sys, time
 asked = []
 signal.signal(signal.SIGUSR1, lambda *_: asked.append(1))
 what, server = sys.argv[1], os.environ["DT_ROLE"] == "ps"
@@ -133,29 +133,31 @@ def save(text):
     # whoever ends first ends them all
     while not os.path.exists(saved):
         time.sleep(0.1)
+# Slurm tells all processes and dt-launch tells its program: os._exit(), as the second word would kill a Python that ends.
 def answer():
     if what == "saves":
         save(str(step))
-        sys.exit(143)
+        os._exit(143)
     if what == "stays":
         save(str(step))
-    if what == "cancelled": # as a user might, at that very moment
+    if what == "cancelled": # by the test
+        open("asked", "w").close()
+        while not os.path.exists("save"):
+            time.sleep(0.1)
         save(str(step))
-        if first:
-            subprocess.run(["scancel", os.environ["SLURM_JOB_ID"]])
-        time.sleep(100)
+        time.sleep(1000)
     if what == "lies":
         save("nonsense")
-        sys.exit(143)
+        os._exit(143)
     if what == "quits":
-        sys.exit(0)
+        os._exit(0)
     if what == "dies":
         os.kill(os.getpid(), signal.SIGKILL)
     if what == "late" and not server:
         while not os.path.exists("late"):
             time.sleep(0.1)
         save(str(step))
-        sys.exit(143)
+        os._exit(143)
 # the first reports when all of them would live through the question
 ready = "%(DT_TRIAL_DIR)s/ready-%(DT_RESTARTS)s-" % os.environ
 open(ready + os.environ["RANK"], "w").close()
@@ -190,8 +192,9 @@ saves() {
     wait_for 120 has 'run 1 wrote its checkpoint and ended after .* goes on with ps=2 workers=2 layout=het'
     goes_on
     touch released
-    finished 60
-    [ "$(events reallocating)" = 1 ] && [ "$(events ended)" = 2 ]
+    finished 120
+    [ "$(events reallocating)" = 1 ]
+    [ "$(events ended)" = 2 ]
     cat "$dir"/trials/0001/metrics-1.jsonl "$dir/trials/0001/metrics.jsonl" | /usr/bin/python3 -c '
 import json, sys
 steps = [json.loads(line)["step"] for line in sys.stdin]
@@ -224,7 +227,7 @@ models() {
     wait_for 120 has 're-allocation: ps=1 workers=2 -> ps=2 workers=2: .* s a step here, .* s expected there: saves .* s of the .* s left, a restart costs [0-9.]+ s'
     goes_on
     touch released
-    finished 60
+    finished 120
     [ "$(events reallocating)" = 1 ]
 }
 
@@ -234,7 +237,7 @@ stays() {
     wait_for 120 has 'run 1 wrote its checkpoint and ended after .* goes on with ps=2 workers=2'
     goes_on
     touch released
-    finished 60
+    finished 120
     [ "$(events checkpointed)" = 1 ]
 }
 
@@ -242,7 +245,7 @@ ignores() {
     program ignores "" 3
     wait_for 120 has '1 goes on as it is: no checkpoint within 3 s; nothing is re-allocated any more'
     touch released
-    finished 60
+    finished 120
     [ "$(events ended)" = 1 ]
     has '^ +1 .* ps=1 workers=2'
 }
@@ -251,10 +254,10 @@ late() {
     program late "" 3
     wait_for 120 has '1 goes on as it is: no checkpoint within 3 s'
     touch late
-    wait_for 60 has 'run 1 wrote its checkpoint .* goes on with ps=2 workers=2'
+    wait_for 120 has 'run 1 wrote its checkpoint .* goes on with ps=2 workers=2'
     goes_on
     touch released
-    finished 60
+    finished 120
 }
 
 lies() {
@@ -266,12 +269,25 @@ lies() {
     has 'the checkpoint is corrupt'
 }
 
+# By a user, when it has just written its checkpoint: before the tuner, which is held, can end it.
 cancelled() {
-    program cancelled
+    local tuner trial
+    program cancelled "" 600
+    wait_for 120 test -e asked
+    tuner=$(pgrep -of "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$job/slurm_script")
+    trial=$(sed -nE 's/.*"event":"submitted".*"job":([0-9]+).*/\1/p' "$dir/journal.jsonl")
+    kill -STOP "$tuner"
+    touch save
+    wait_for 60 test -e "$dir/trials/0001/checkpoint/saved"
+    scancel "$trial"
+    wait_for 120 job_ended "$trial"
+    kill -CONT "$tuner"
     wait_for 120 job_ended "$job"
     cat "slurm-$job.out"
     has '^ +1 .* ps=1 workers=2 .*ended: cancelled'
-    [ "$(events reallocating)" = 1 ] && [ "$(events submitted)" = 1 ]
+    [ "$(events reallocating)" = 1 ]
+    [ "$(events checkpointed)" = 1 ]
+    [ "$(events submitted)" = 1 ]
 }
 
 quits() {
@@ -279,7 +295,7 @@ quits() {
     wait_for 120 has 'run 1 ended without a checkpoint: it is repeated as it was; nothing is re-allocated any more'
     goes_on
     touch released
-    finished 60
+    finished 120
     [ "$(events reallocating)" = 1 ]
     has '^ +1 .* ps=1 workers=2'
 }
@@ -289,7 +305,7 @@ dies() {
     wait_for 120 has 'run 1 ended without a checkpoint: it is repeated as it was'
     goes_on
     touch released
-    finished 60
+    finished 120
     [ "$(events reallocating)" = 1 ]
 }
 
@@ -308,11 +324,13 @@ node_cpus() {
 }
 
 @test "where there may be no more servers, a node that has more CPUs for one" {
+    idle() { [ "$(sinfo -h -o %t | sort -u)" = idle ]; }
+    wait_for 60 idle # or the small nodes may still be the last test's
     ps='[1]' budget='"ps_cpus": [1, 4]' layout=het program saves
     wait_for 120 has 'run 1 wrote its checkpoint .* goes on with ps=1 workers=2 ps_cpus=4'
     goes_on
     touch released
-    finished 60
+    finished 120
     has '1 re-allocation: ps=1 workers=2 ps_cpus=1 -> ps=1 workers=2 ps_cpus=4 layout=het: servers saturated'
     mapfile -t nodes <server-nodes
     [ "$(node_cpus "${nodes[0]}")" = 2 ] && [ "$(node_cpus "${nodes[1]}")" = 8 ]
@@ -323,7 +341,7 @@ moves() {
     wait_for 120 has 'run 1 wrote its checkpoint and ended after .* goes on with ps=1 workers=2 ps_constraint=fast'
     goes_on
     touch released
-    finished 60
+    finished 120
     [ "$(events reallocating)" = 1 ]
     has 'ps: CPU [0-9]+ % over 2 samples, moves from slow \(2 CPUs a node\) to fast \(8 CPUs a node\)'
     mapfile -t nodes <server-nodes
@@ -392,14 +410,15 @@ END
     job=$(sbatch --parsable --dt-tune=spec.json train.sh)
     dir=$PWD/dt-tune-$job
     wait_for 120 has "$3 re-allocation in place: .*workers=4.* -> .*workers=2.*: .*workers idle"
-    wait_for 60 grep -q "\"event\":\"allocated\",\"trial\":$3.*\"nodes\":$4" "$dir/journal.jsonl"
+    wait_for 120 grep -q "\"event\":\"allocated\",\"trial\":$3.*\"nodes\":$4" "$dir/journal.jsonl"
     [ "$(ls "$dir/trials/000$3/left-1")" = $'worker-2\nworker-3' ]
     lines=$(wc -l <"$dir/trials/000$3/metrics.jsonl")
     more_lines() { [ "$(wc -l <"$dir/trials/000$3/metrics.jsonl")" -gt $((lines + 3)) ]; }
     wait_for 60 more_lines "$@" # the others go on
     touch released
-    finished 60
-    [ "$(events submitted)" = "$3" ] && [ "$(events ended)" = "$3" ]
+    finished 120
+    [ "$(events submitted)" = "$3" ]
+    [ "$(events ended)" = "$3" ]
     dt-tune report "$dir" --format json | /usr/bin/python3 -c '
 import json, sys
 t = json.load(sys.stdin)["trials"][-1]

@@ -96,7 +96,7 @@ study() {
     [ -c "$DT_CLUSTER_DIR/dev/gpu0" ] || skip "without device files Slurm does not say which GPUs a task has"
     printf '#!/bin/bash\n%s\n' "$1" >train.sh
     job=$(sbatch --parsable --dt-tune=spec.json -t 10 "${@:2}" train.sh)
-    wait_for 60 job_ended "$job"
+    wait_for 120 job_ended "$job"
     if [ "$(job_state "$job")" != COMPLETED ]; then
         cat "slurm-$job.out" dt-tune-"$job"/trials/*/output.log seen
         return 1
