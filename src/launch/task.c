@@ -41,6 +41,7 @@ struct task {
     bool keep_going;                  /* others may fail */
     bool controlled;                  /* standard input says when to end */
     bool told;                        /* to end, by a signal or by the end of the input */
+    bool late;                        /* so, when PROGRAM had ended */
     bool by_slurm;                    /* so, and not by PROGRAM, which may signal all its group */
     bool dismissed; /* by the end of the input, or as it is not needed: its status does not count */
     bool surplus;   /* the latter */
@@ -283,6 +284,7 @@ static void take_signals(struct task *t, int fd)
             continue;
         }
         if (sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT) {
+            t->late |= t->done && !t->told;
             t->told = true;
             t->by_slurm |= (pid_t)si.ssi_pid == getppid();
             if (t->by_slurm && !t->done)
@@ -340,14 +342,13 @@ static void hear_late(struct task *t, int fd)
             take_signals(t, fd);
 }
 
-/* Slurm ends what is left when a task failed. Where that one failed after this, it may have done so
- * because of this: a peer that lost contact, say, and was faster to tell. */
-static bool failed_before(const struct task *t)
+/* Slurm ends what is left when a task failed. This one may have failed before, and that one because
+ * of it: a peer that lost contact, say, and was faster to tell. */
+static bool failed_itself(const struct task *t, bool terminated)
 {
-    struct json_object *other = dt_first_failure(t->dir, t->launch);
-    bool before = other && t->ended < dt_json_num(other, "time", 0);
+    struct json_object *other = t->late && !terminated ? dt_first_failure(t->dir, t->launch) : NULL;
     json_object_put(other);
-    return before;
+    return !t->told || other;
 }
 
 static void record_failure(struct task *t)
@@ -433,7 +434,7 @@ static int run_task(struct task *t, char **program, struct dt_error *e)
     if (WIFEXITED(t->status) || terminated)
         hear_late(t, fd);
     close(fd);
-    bool failed = t->status != 0 && (!t->told || failed_before(t));
+    bool failed = t->status != 0 && failed_itself(t, terminated);
     if (failed)
         record_failure(t);
     if (t->surplus)
