@@ -54,7 +54,7 @@ trial() {
 # run_trial [ARG...]: submits trial.sh and waits; $job and $code (the script's exit code) are set.
 run_trial() {
     job=$(sbatch --parsable trial.sh "$@")
-    wait_for 60 job_ended "$job"
+    wait_for 150 job_ended "$job"
     code=$(scontrol -o show job "$job" | sed -nE '1s/.* ExitCode=([0-9]+):.*/\1/p')
     echo "job $job ended with $code:"
     cat out
