@@ -421,7 +421,7 @@ done
 for n in -n1 '-n 3' "-w $SLURMD_NODENAME -n 1"; do
     t="$n" srun $n bash -c "$p"
 done
-srun bash -c "[ \$DT_ROLE = ps ] && exec sleep 300; [ \$DT_ROLE_RANK = 0 ] && srun --overlap -n1 bash -c 'echo nested \$DT_ROLE'; exit 0"
+t=last srun bash -c "$p; [ \$DT_ROLE = ps ] && exec sleep 300; [ \$DT_ROLE_RANK = 0 ] && srun --overlap -n1 bash -c 'echo nested \$DT_ROLE'; exit 0"
 END
     )
     run_trial
