@@ -399,7 +399,7 @@ END
         start_again "$job" "$node"
         grep -q 'restarts 1' out
     }
-    wait_for 60 again
+    wait_for 120 again
 }
 
 # What Slurm shows of a few ordinary jobs, without what differs from job to job.

@@ -40,17 +40,18 @@ need_servers() {
     has_servers "$python" || skip "no PyTorch with RPC"
 }
 
-# Above 20000, and below those that the system gives to connections, of others too, while the job starts.
+# free_port [FIRST]: not one of those that the system gives to others' connections while the job starts, and by itself (5000)
+# none of a dt-cluster's.
 free_port() {
-    "$python" -c 'import random, socket
+    "$python" -c 'import random, socket, sys
 while True:
-    port = random.randrange(20000, 30000)
+    port = int(sys.argv[1]) + random.randrange(5000)
     try:
         socket.socket().bind(("127.0.0.1", port))
         print(port)
         break
     except OSError:
-        pass'
+        pass' "${1-5000}"
 }
 
 # start NAME PS WORKERS PROGRAM [ARGUMENTS]: starts all roles of a job as dt-launch does; their
@@ -237,7 +238,7 @@ END
 @test "plain srun, without roles: the first of several tasks is the server" {
     need_servers
     export SLURM_JOB_ID SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NODELIST=h1 SLURM_STEP_NUM_NODES=1
-    SLURM_JOB_ID=$(($(free_port) - 20000)) # by it the tasks find each other
+    SLURM_JOB_ID=$(($(free_port 20000) - 20000)) # by it the tasks find each other
     for rank in 0 1; do
         SLURM_PROCID=$rank "$python" "$examples/ps_train.py" --epochs 1 >>run.out 2>&1 3>&- &
         pids+=($!)

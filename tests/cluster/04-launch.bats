@@ -54,7 +54,7 @@ trial() {
 # run_trial [ARG...]: submits trial.sh and waits; $job and $code (the script's exit code) are set.
 run_trial() {
     job=$(sbatch --parsable trial.sh "$@")
-    wait_for 60 job_ended "$job"
+    wait_for 150 job_ended "$job"
     code=$(scontrol -o show job "$job" | sed -nE '1s/.* ExitCode=([0-9]+):.*/\1/p')
     echo "job $job ended with $code:"
     cat out
@@ -421,7 +421,7 @@ done
 for n in -n1 '-n 3' "-w $SLURMD_NODENAME -n 1"; do
     t="$n" srun $n bash -c "$p"
 done
-srun bash -c "[ \$DT_ROLE = ps ] && exec sleep 300; [ \$DT_ROLE_RANK = 0 ] && srun --overlap -n1 bash -c 'echo nested \$DT_ROLE'; exit 0"
+t=last srun bash -c "$p; [ \$DT_ROLE = ps ] && exec sleep 300; [ \$DT_ROLE_RANK = 0 ] && srun --overlap -n1 bash -c 'echo nested \$DT_ROLE'; exit 0"
 END
     )
     run_trial
