@@ -27,11 +27,12 @@ script() {
     {
         echo '#!/bin/bash'
         printf '%s\n' "$@"
-        cat <<'END'
-printf 'arg <%s>\n' "$@"
-printf 'environment %s %s\n' "${COLOUR-none}" "${SHAPE-none}"
+        cat <<END
+printf 'arg <%s>\n' "\$@"
+printf 'environment %s %s\n' "\${COLOUR-none}" "\${SHAPE-none}"
 pwd
-srun sh -c 'echo "task $DT_ROLE $DT_ROLE_RANK ${CUDA_VISIBLE_DEVICES-none}"' || exit
+srun sh -c 'echo "task \$DT_ROLE \$DT_ROLE_RANK \${CUDA_VISIBLE_DEVICES-none}"
+$together' || exit
 END
     } >train.sh
     chmod +x train.sh

@@ -45,7 +45,8 @@ script() {
 #!/bin/bash
 #SBATCH --ntasks=2 --time=5 --mem-per-cpu=100M
 # a comment
-srun sh -c 'echo "task \$DT_ROLE \$DT_ROLE_RANK lr=\${DT_PARAM_lr-none}"' || exit
+srun sh -c 'echo "task \$DT_ROLE \$DT_ROLE_RANK lr=\${DT_PARAM_lr-none}"
+$together' || exit
 $(fast_with 3)
 END
 }
@@ -172,7 +173,8 @@ json() {
     printf '#!/bin/bash\nsrun true\nexit 3\n' >fails.sh
     run -3 --separate-stderr sbatch --wait --dt-apply=$packed --output=w.out fails.sh
     # by folder, with an argument that the study never saw
-    sed -i 's/^srun true/srun echo "arg <$1>"/' other.sh
+    { printf 'srun sh -c '\''echo "arg <$1>"\n%s'\'' sh "$1"\n' "$together"; } >program
+    sed -i -e '/^srun true/{r program' -e 'd}' other.sh
     job=$(sbatch --parsable "--dt-apply=$BATS_FILE_TMPDIR/dt-tune-$packed" --output=d.out other.sh 'two words')
     wait_for 120 job_ended "$job"
     cat d.out

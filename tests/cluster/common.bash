@@ -69,6 +69,13 @@ wait_for() {
     done
 }
 
+# For the program of a task: who has no servers any more ends them, so the workers wait until the server has come so far.
+# shellcheck disable=SC2016,SC2034
+together='case $DT_ROLE in
+ps) touch "$DT_TRIAL_DIR/server" ;;
+*) [ -z "$DT_PS_HOSTS" ] || until [ -e "$DT_TRIAL_DIR/server" ]; do sleep 0.05; done ;;
+esac'
+
 # Prints a job's state (PENDING, RUNNING, COMPLETED, ...), of a het job that of its first component;
 # nothing if Slurm does not know the job.
 job_state() {
