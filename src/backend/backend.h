@@ -85,6 +85,9 @@ char *dt_slurm_work_dir(uint32_t job);
 /* Whether Slurm has announced that it will end the job for another. False where slurmctld does not
  * answer. */
 bool dt_slurm_preempted(uint32_t job);
+/* Whether a job that ran does so no longer: Slurm knows before it tells any of its processes. False
+ * where slurmctld does not answer. */
+bool dt_slurm_is_ending(uint32_t job);
 /* Whether a job has no comment, or one of ours: the user's, or the site's, is left alone. False
  * where slurmctld does not answer. */
 bool dt_slurm_comment_is_free(uint32_t job);

@@ -35,6 +35,15 @@ bool dt_slurm_preempted(uint32_t job)
     return preempted;
 }
 
+bool dt_slurm_is_ending(uint32_t job)
+{
+    job_info_msg_t *msg = load(job);
+    uint32_t state = msg ? msg->job_array[0].job_state & JOB_STATE_BASE : JOB_RUNNING;
+    if (msg)
+        slurm_free_job_info_msg(msg);
+    return state != JOB_RUNNING && state != JOB_SUSPENDED;
+}
+
 bool dt_slurm_comment_is_free(uint32_t job)
 {
     job_info_msg_t *msg = load(job);

@@ -192,13 +192,15 @@ void dt_step_watch_look(struct dt_step_watch *w, double period, struct dt_gather
     w->turn = 0;
     bool known = load(w, &all);
     size_t nsteps = find_steps(&w->source, &all, &steps), n = 0;
+    double begun = dt_monotonic(); /* the list of steps may have taken its time */
     struct dt_step_stat *v = nsteps ? ask(steps, nsteps, &n) : NULL;
+    double asked = (begun + dt_monotonic()) / 2;
     for (size_t i = 0; i < n; i++)
-        take(w, steps, nsteps, &v[i], now - w->asked, g);
+        take(w, steps, nsteps, &v[i], asked - w->asked, g);
     forget(w);
     w->last = v;
     w->n = n;
-    w->asked = now;
+    w->asked = asked;
     bool silent = !known || (nsteps && !n);
     w->pause = silent ? fmin(2 * fmax(w->pause, PERIOD_MIN), PERIOD_MAX) : fmax(period, PERIOD_MIN);
     w->next = now + (known && !nsteps ? SOON : w->pause);

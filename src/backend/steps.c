@@ -357,8 +357,11 @@ static enum dt_cause cause_of(const struct steps *b, const struct dt_study *s,
                               const struct dt_records *rec, const char *dir)
 {
     bool failed = rec->ended ? rec->exit_code || rec->signal : r->status != 0;
+    bool told = rec->told || rec->tasks_told;
     if (rec->orphan)
         return DT_CAUSE_NO_TUNER;
+    if ((failed || told) && !r->asked && dt_slurm_is_ending(b->a.job))
+        return DT_CAUSE_INTERRUPTED; /* with the tuner, which is told last */
     if (rec->told || (failed && r->asked))
         return DT_CAUSE_CANCELLED;
     if ((failed || rec->tasks_told) && dt_slurm_preempted(b->a.job))

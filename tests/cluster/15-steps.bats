@@ -179,7 +179,13 @@ END
     spec 1 1 3
     start -N 2 --ntasks-per-node=2 --mem=400M
     wait_for 60 seen 4
+    # the tasks are told before the tuner, which sees the end of some of them
+    tuner=$(pgrep -of "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$job/slurm_script")
+    stepd=$(ps -o ppid:1= -p "$tuner")
+    kill -STOP "$stepd"
     scancel "$job"
+    wait_for 60 event ended
+    kill -CONT "$stepd"
     wait_for 60 job_ended "$job"
     wait_for 60 processes_gone
     grep -q '"interrupted":true' "$dir/journal.jsonl"
@@ -190,7 +196,7 @@ END
     job=$(sbatch --parsable -N 1 --ntasks-per-node=2 --mem=400M --dt-tune --dt-layout=steps --dt-resume="$dir" "$dir/script")
     ended
     [ "$(values status)" = "ok ok ok" ]
-    [ "$(grep -c '"event":"submitted".*"run":2' "$dir/journal.jsonl")" = 2 ]
+    [ "$(grep -c '"event":"submitted","trial":[12],.*"run":2' "$dir/journal.jsonl")" = 2 ]
 }
 
 @test "in the foreground of an allocation; a tuner that is killed takes its trials along, and nothing else" {

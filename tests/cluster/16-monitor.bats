@@ -47,8 +47,9 @@ finished() {
     }
 }
 
-# usage ROLE EXPRESSION: the expression is true of v, what the journal was told of the role ({"samples": ..., "levels":
-# ...} each), and mean(RESOURCE), max(RESOURCE).
+# usage ROLE EXPRESSION: the expression is true of v, what the journal was told of the role ({"t": ..., "samples": ...,
+# "levels": ...} each), of mean(RESOURCE) and most(RESOURCE), and of what program.py says of itself: share(FROM, TO), of one
+# CPU, that it got then, and error(PERIOD), how far from that are the samples that follow on each other.
 usage() {
     /usr/bin/python3 - "$dir/journal.jsonl" "$@" <<'END'
 import json, os, sys
@@ -57,10 +58,23 @@ v = []
 for line in open(path) if os.path.exists(path) else []:
     r = json.loads(line) if line.endswith("\n") else {}
     if r.get("event") == "usage" and r["text"] == role:
-        v.append({"samples": r.get("samples", 1), "levels": r["levels"]})
+        v.append({"t": r["t"], "samples": r.get("samples", 1), "levels": r["levels"]})
 samples = sum(r["samples"] for r in v)
 mean = lambda x: sum(r["samples"] * r["levels"][x][0] for r in v) / samples
 most = lambda x: max(r["levels"][x][1] for r in v)
+trace = [line.split() for line in open("trace") if line.endswith("\n")] if os.path.exists("trace") else []
+trace = [(float(t), float(ran)) for t, ran in trace]
+def ran(t): # CPU time until then
+    before, after = [p for p in trace if p[0] <= t], [p for p in trace if p[0] > t]
+    if not before or not after:
+        return before[-1][1] if before else 0
+    (a, x), (b, y) = before[-1], after[0]
+    return x + (y - x) * (t - a) / (b - a)
+share = lambda a, b: (ran(b) - ran(a)) / (b - a)
+def error(period):
+    parts = [(a["t"], b["t"], b["levels"]["cpu"][0]) for a, b in zip(v, v[1:]) if b["t"] - a["t"] < (b["samples"] + 0.5) * period]
+    span = sum(b - a for a, b, _ in parts)
+    return abs(sum((b - a) * (cpu - share(a, b)) for a, b, cpu in parts)) / span if span > 5 * period else 1
 if not (v and eval(expression)):
     sys.exit("%s: %s is not so; samples %d, the last: %s" % (role, expression, samples, v[-2:]))
 END
@@ -76,23 +90,32 @@ print(len({math.floor(r["time"] / float(sys.argv[2])) for r in samples}))' "$@")
     usage "$1" "0.7 * $periods <= samples <= $periods"
 }
 
-@test "a busy role is seen as busy, an idle one as idle, and the report tells both" {
-    cat >burn.py <<'END'
+# A server that is busy, and writes down how much it ran, and workers that hold memory.
+program() {
+    cat >program.py <<'END'
 import os, time
-begun = time.monotonic()
+held = bytearray(100 << 20) if os.environ.get("DT_ROLE") != "ps" else None
+trace, due = None if held else open("trace", "a"), 0
 while not os.path.exists("released"):
+    if held:
+        time.sleep(0.1)
+        continue
     sum(range(100000))
-with open("share.part", "w") as f: # of one CPU, that it really got
-    f.write(str(time.process_time() / (time.monotonic() - begun)))
-os.rename("share.part", "share")
+    if time.monotonic() >= due:
+        ran = time.process_time()
+        trace.write("%f %f\n" % (time.time(), ran))
+        trace.flush()
+        due = time.monotonic() + 0.05
 END
-    start '{"period_s": 0.2}' <<'END'
-srun bash -c 'if [ $DT_ROLE = ps ]; then exec /usr/bin/python3 burn.py; fi; until [ -e share ]; do sleep 0.3; done'
-END
-    wait_for 60 usage ps 'samples >= 20'
+}
+
+@test "a busy role is seen as busy, an idle one as idle, and the report tells both" {
+    program
+    start '{"period_s": 0.2}' <<<'srun /usr/bin/python3 program.py'
+    wait_for 120 usage ps 'samples >= 20 and error(0.2) < 0.15'
+    wait_for 120 usage worker 'samples >= 20 and mean("cpu") < 0.3 * share(v[0]["t"], v[-1]["t"])'
     finished
-    usage ps "abs(mean('cpu') - $(cat share)) < 0.15 and most('cpu') <= 1"
-    usage worker "mean('cpu') < 0.3 * $(cat share)"
+    usage ps 'most("cpu") <= 1'
     nothing_is_lost_or_twice ps 0.2
     nothing_is_lost_or_twice worker 0.2
     # a file for each node, from both workers one line in a period
@@ -127,7 +150,7 @@ END
 # Ends the tuner's own process as a crash would.
 kill_tuner() {
     local pid
-    pid=$(pgrep -f "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$job/slurm_script")
+    pid=$(pgrep -of "dt-tune run --carrier $DT_CLUSTER_DIR/.*/job0*$job/slurm_script")
     kill -KILL "$pid"
     wait_for 120 job_ended "$job"
 }
@@ -159,30 +182,12 @@ END
     run -1 grep -q "what a role's tasks used" "slurm-$job.out"
 }
 
-# A server that is busy, and says for how much of its time, and workers that hold memory.
-program() {
-    cat >program.py <<'END'
-import os, time
-begun = time.monotonic()
-held = bytearray(100 << 20) if os.environ.get("DT_ROLE") != "ps" else None
-while not os.path.exists("released"):
-    if held:
-        time.sleep(0.1)
-    else:
-        sum(range(100000))
-        with open("share.part", "w") as f: # of one CPU, that it really got
-            f.write(str(time.process_time() / (time.monotonic() - begun)))
-        os.rename("share.part", "share")
-END
-}
-
 gathered() {
     program
     layout=het start '{"source": "slurm", "period_s": 1}' <<<'srun /usr/bin/python3 program.py'
-    wait_for 300 usage ps 'samples >= 1' # an answer that does not come makes the next question a later one
-    wait_for 60 usage worker 'samples >= 1'
-    usage ps "abs(mean('cpu') - $(cat share)) < 0.15 and mean('mem') < 0.3"
-    usage worker "mean('cpu') < 0.2 and 0.35 < mean('mem') < 0.65"
+    # an answer that does not come makes the next question a later one; there are 30 s between two
+    wait_for 300 usage ps 'abs(v[-1]["levels"]["cpu"][0] - share(v[-1]["t"] - 30, v[-1]["t"])) < 0.2 and mean("mem") < 0.3'
+    wait_for 60 usage worker 'mean("cpu") < 0.2 and 0.35 < mean("mem") < 0.65'
     [ ! -e "$dir/trials/0001/usage" ]
     [ "$(pgrep -fc "^[^ ]*dt-launch --task [a-z]+ .*$dir/trials/0001")" = 3 ] # no sampler
     finished
@@ -191,9 +196,8 @@ gathered() {
 sampled() {
     program
     start '{"source": "agent", "period_s": 0.5}' <<<'srun /usr/bin/python3 program.py'
-    wait_for 180 usage ps 'samples >= 10'
-    usage ps "abs(mean('cpu') - $(cat share)) < 0.15 and mean('mem') < 0.3"
-    usage worker "mean('cpu') < 0.2 and 0.35 < mean('mem') < 0.65"
+    wait_for 180 usage ps 'samples >= 10 and error(0.5) < 0.15 and mean("mem") < 0.3'
+    wait_for 60 usage worker 'mean("cpu") < 0.2 and 0.35 < mean("mem") < 0.65'
     finished
 }
 
@@ -229,7 +233,7 @@ srun bash -c '$idle'
 END
     job=$(sbatch --parsable --dt-tune=spec.json train.sh)
     dir=$PWD/dt-tune-$job
-    wait_for 60 usage worker 'samples >= 5'
+    wait_for 60 usage worker 'samples >= 5 and len(v) > 1'
     finished
     # the first is busier each time it is looked at, the second always for 40 %
     usage worker '0.2 < v[0]["levels"]["gpu"][0] < v[-1]["levels"]["gpu"][0] <= 1'
