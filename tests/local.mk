@@ -15,7 +15,8 @@ UNIT_TESTS = \
 	tests/unit/test_journal tests/unit/test_replay tests/unit/test_simulate tests/unit/test_launch \
 	tests/unit/test_carrier tests/unit/test_conf tests/unit/test_job_submit tests/unit/test_history \
 	tests/unit/test_serve tests/unit/test_monitor tests/unit/test_steps tests/unit/test_report \
-	tests/unit/test_topology tests/unit/test_cluster tests/unit/test_slurm_submit tests/unit/test_pace tests/unit/test_run
+	tests/unit/test_topology tests/unit/test_cluster tests/unit/test_slurm tests/unit/test_slurm_submit tests/unit/test_pace \
+	tests/unit/test_run
 LDADD = $(LIBDT_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_launch_LDFLAGS = -Wl,--wrap=sigtimedwait
 tests_unit_test_metrics_LDFLAGS = -Wl,--wrap=dt_open_regular

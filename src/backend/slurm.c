@@ -337,9 +337,12 @@ static void look_for_surplus(struct slurm *b, const struct dt_trial *t, struct w
 
 /* ---- watching ---- */
 
-static enum dt_cause cause_of_state(uint32_t state, bool failed)
+/* `job`: NULL where Slurm does not know it. One whose end is recorded may be at work for Slurm for
+ * a while longer. */
+static enum dt_cause cause_of_state(const struct dt_slurm_job *job, bool failed)
 {
-    switch (state) {
+    bool announced = job && job->preempted && job->state < JOB_COMPLETE;
+    switch (announced ? JOB_PREEMPTED : job ? job->state : JOB_END) {
     case JOB_OOM:
         return DT_CAUSE_OUT_OF_MEMORY;
     case JOB_TIMEOUT:
@@ -371,14 +374,13 @@ static enum dt_cause cause_of_told(const struct slurm *b, const struct dt_study 
     return result ? cause : DT_CAUSE_TIME_LIMIT;
 }
 
-/* `job`: NULL where Slurm does not know it (any more). */
 static enum dt_cause cause_of_end(const struct slurm *b, const struct dt_study *s,
                                   const struct dt_trial *t, const char *dir,
                                   const struct dt_records *r, const struct dt_slurm_job *job)
 {
     bool failed = r->ended ? r->exit_code || r->signal : !job || job->state != JOB_COMPLETE;
     bool done = r->ended && !failed && !r->told && !r->tasks_told;
-    enum dt_cause cause = cause_of_state(job ? job->state : JOB_END, failed);
+    enum dt_cause cause = cause_of_state(job, failed);
     if (job && job->never)
         return job->launch_failed ? DT_CAUSE_NODE_FAILURE : DT_CAUSE_NOT_SCHEDULABLE;
     if (r->orphan)

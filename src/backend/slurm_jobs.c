@@ -69,6 +69,7 @@ static void take(struct dt_slurm_jobs *jobs, const slurm_job_info_t *info)
         .state = state_of(info),
         .over = (info->job_state & JOB_STATE_BASE) >= JOB_COMPLETE,
         .completing = info->job_state & JOB_COMPLETING,
+        .preempted = info->preempt_time != 0,
         .exit_code = (int)(info->exit_code >> 8 & 0xff),
         .signal = (int)(info->exit_code & 0x7f),
         .start = (double)info->start_time,
@@ -90,6 +91,7 @@ static void add_component(struct dt_slurm_jobs *jobs, const slurm_job_info_t *in
     leader->nodes += (double)info->num_nodes;
     leader->over &= part.state >= JOB_COMPLETE;
     leader->completing |= (info->job_state & JOB_COMPLETING) != 0;
+    leader->preempted |= info->preempt_time != 0;
     take_reason(&part, info);
     if (part.never && !leader->never) {
         free(leader->reason);

@@ -27,6 +27,7 @@ struct dt_slurm_job {
                        ended by itself when Slurm had announced it */
     bool over;      /* every component has ended */
     bool completing; /* but processes of it are still there */
+    bool preempted;  /* or about to be: Slurm has announced it, and may have told the tasks */
     bool never;     /* pending for a reason that will not pass */
     bool launch_failed; /* so, since a node could not start it: Slurm holds such jobs */
     char *reason;   /* of the state, in words; may be NULL */
