@@ -215,8 +215,9 @@ END
 import json, re, sys
 from pathlib import Path
 folder, child, parent = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-def course(trial):
-    return [json.loads(l) for l in open(folder / f"trials/{trial:04d}/metrics.jsonl") if l.endswith("\n")]
+def course(trial): # of its first run: one that looks for the tuning job just when there is none is run again
+    first = min((folder / f"trials/{trial:04d}").glob("metrics*.jsonl"))
+    return [json.loads(l) for l in open(first) if l.endswith("\n")]
 log = (folder / f"trials/{child:04d}/output.log").read_text()
 resumed = int(re.search(r"resumed at step (\d+)", log).group(1))
 first, theirs = course(child)[0], course(parent)

@@ -60,8 +60,9 @@ for line in open(path) if os.path.exists(path) else []:
     if r.get("event") == "usage" and r["text"] == role:
         v.append({"t": r["t"], "samples": r.get("samples", 1), "levels": r["levels"]})
 samples = sum(r["samples"] for r in v)
-mean = lambda x: sum(r["samples"] * r["levels"][x][0] for r in v) / samples
-most = lambda x: max(r["levels"][x][1] for r in v)
+known = lambda x: [(r["samples"], *r["levels"][x]) for r in v if x in r["levels"]] # of memory, not where a task is ending
+mean = lambda x: sum(n * m for n, m, _ in known(x)) / sum(n for n, _, _ in known(x))
+most = lambda x: max(m for _, _, m in known(x))
 trace = [line.split() for line in open("trace") if line.endswith("\n")] if os.path.exists("trace") else []
 trace = [(float(t), float(ran)) for t, ran in trace]
 def ran(t): # CPU time until then
@@ -72,7 +73,8 @@ def ran(t): # CPU time until then
     return x + (y - x) * (t - a) / (b - a)
 share = lambda a, b: (ran(b) - ran(a)) / (b - a)
 def error(period):
-    parts = [(a["t"], b["t"], b["levels"]["cpu"][0]) for a, b in zip(v, v[1:]) if b["t"] - a["t"] < (b["samples"] + 0.5) * period]
+    parts = [(a["t"], b["t"], b["levels"]["cpu"][0]) for a, b in zip(v, v[1:])
+             if "cpu" in b["levels"] and b["t"] - a["t"] < (b["samples"] + 0.5) * period]
     span = sum(b - a for a, b, _ in parts)
     return abs(sum((b - a) * (cpu - share(a, b)) for a, b, cpu in parts)) / span if span > 5 * period else 1
 if not (v and eval(expression)):
