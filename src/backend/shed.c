@@ -91,17 +91,19 @@ static bool launched_again(const char *dir)
     return there;
 }
 
-int dt_shed_nodes(const char *dir, uint32_t job, size_t workers, struct dt_error *e)
+int dt_shed_nodes(const char *dir, uint32_t job, size_t workers)
 {
     struct dt_strv all = DT_STRV_INIT, kept = DT_STRV_INIT;
     size_t n;
     uint32_t *parts = dt_slurm_components(job, &n); /* one, or one for each role */
     char *batch = n == 1 ? dt_records_node(dir) : NULL;
-    int rc = 0;
+    int rc = n > 0 ? 0 : -1;
     if (!launched_again(dir) && (batch || n == DT_ROLES))
         find_nodes(dir, workers, batch, &all, &kept);
-    if (kept.n < all.n)
-        rc = dt_slurm_keep_nodes(parts[n - 1], &kept, e) < 0 ? -1 : 1;
+    if (kept.n < all.n) {
+        dt_slurm_keep_nodes(parts[n - 1], &kept, NULL); /* if not now, it was done before */
+        rc = 1;
+    }
     dt_strv_free(&all);
     dt_strv_free(&kept);
     free(parts);

@@ -32,7 +32,7 @@
 #define SWEEP 30.0 /* how long the last look for what is left is repeated while slurmctld is away */
 #define LEAVING 5.0 /* how long the last look waits for jobs whose script has ended */
 #define LOOK 0.3
-#define LATE 10.0  /* surplus workers that are still there are told again */
+#define LATE 10.0  /* surplus workers that are still there are told again, and Slurm of nodes */
 #define DEFER 15.0 /* pause before a refused submission is tried again */
 
 /* What is known of a live trial beyond the study's state. */
@@ -45,9 +45,10 @@ struct watch {
     double cancel_due; /* when its end is to be asked for again; 0 */
     double ask_due;    /* when it is to be asked for a checkpoint, as it was not heard yet; 0 */
     struct dt_checkpoint_watch checkpoint;
-    bool shedding;     /* surplus workers were told to end, and have not all done so */
+    bool shedding;     /* surplus workers were told to end, and their nodes are to be given back */
+    bool emptied;      /* they have all done so */
     bool shed;         /* it may have fewer nodes than at first */
-    double shed_due;   /* when they are to be told again */
+    double shed_due;   /* when they are to be told again, or then Slurm of their nodes */
     double over_since; /* when Slurm first said it was over, or the record appeared; 0 */
 };
 
@@ -316,6 +317,7 @@ static int shed(void *arg, const struct dt_study *s, const struct dt_trial *t, s
     (void)s;
     (void)e; /* what slurmctld does not take now is sent again while waiting */
     w->shedding = true;
+    w->emptied = false;
     tell_surplus(b, t, w);
     b->tick = TICK_MIN;
     return 0;
@@ -324,14 +326,18 @@ static int shed(void *arg, const struct dt_study *s, const struct dt_trial *t, s
 static void look_for_surplus(struct slurm *b, const struct dt_trial *t, struct watch *w,
                              const char *dir)
 {
-    if (!w->shedding)
+    bool due = dt_monotonic() >= w->shed_due;
+    if (!w->shedding || (w->emptied && !due))
         return;
-    if (dt_monotonic() >= w->shed_due)
+    if (!w->emptied && due)
         tell_surplus(b, t, w);
-    if (!dt_shed_done(dir, t->run, workers_of(b, t)))
+    w->emptied = dt_shed_done(dir, t->run, workers_of(b, t));
+    if (!w->emptied)
         return;
-    w->shedding = false;
-    w->shed = dt_shed_nodes(dir, t->job, workers_of(b, t), NULL) != 0; /* if not now, before */
+    int rc = dt_shed_nodes(dir, t->job, workers_of(b, t));
+    w->shedding = rc < 0;
+    w->shed = rc > 0;
+    w->shed_due = dt_monotonic() + LATE;
     poll_soon(b, 0.2);
 }
 

@@ -137,8 +137,8 @@ int dt_shed_order(const char *dir, int run, size_t workers, struct dt_error *e);
 /* Whether all others have ended. */
 bool dt_shed_done(const char *dir, int run, size_t workers);
 /* Gives the nodes that no task is left on back to Slurm. 1: done, 0: there are none, or nobody
- * knows. */
-int dt_shed_nodes(const char *dir, uint32_t job, size_t workers, struct dt_error *e);
+ * knows; -1: Slurm does not answer. */
+int dt_shed_nodes(const char *dir, uint32_t job, size_t workers);
 
 /* ---- handover.c: the checkpoint of the trial that another goes on from ---- */
 
