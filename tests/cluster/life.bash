@@ -152,7 +152,7 @@ is_state() {
     [ "$(job_state "$1")" = "$2" ]
 }
 
-# trial_job N: the job of trial N's last run, which may be at work before the tuner has written down that it is the one.
+# trial_job N: the job of trial N's last run. It may have begun before there is a record of it.
 trial_job() {
     soon 60 grep -q "\"event\":\"submitted\",\"trial\":$1," "$dir/journal.jsonl"
     sed -n "s/.*\"event\":\"submitted\",\"trial\":$1,.*\"job\":\([0-9]*\).*/\1/p" "$dir/journal.jsonl" | tail -1
