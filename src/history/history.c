@@ -14,7 +14,7 @@
 #define SUFFIX ".jsonl"
 /* How long to wait for others that append: a study that has ended must not hang for its history's
  * sake. */
-#define LOCK_SECONDS 10.0
+#define LOCK_SECONDS 60.0
 
 /* ---- where ---- */
 
