@@ -60,7 +60,7 @@ are() {
 # trial 1 and those with lr=1 come to their end, the others would take half an hour
 for epoch in 1 2 3 4 5 6 7 8 9; do
     dt-tune metric epoch=$epoch accuracy=0.${DT_PARAM_lr:-1}$epoch
-    if [ "${DT_PARAM_lr:-1}" = 1 ]; then sleep 0.1; else sleep 200; fi
+    if [ "${DT_PARAM_lr:-1}" = 1 ]; then sleep 0.1; else sleep 200 || exit; fi # which may be told to end first
 done
 END
     cat >spec.json <<'END'
