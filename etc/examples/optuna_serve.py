@@ -7,6 +7,8 @@ little, dt-tune runs the trials and finds the number of workers that is fastest 
 runs 20 trials in all, two at a time. Both studies are on disk (optuna.journal and dt-tune-*), so after
 any interruption the same command goes on: what ran meanwhile counts, and no trial is run twice.
 """
+import contextlib
+import fcntl
 import json
 import subprocess
 import sys
@@ -23,8 +25,24 @@ OPTIONS = ["--dt-ps=0", "--dt-workers=1-4",  # what dt-tune is to find
            "--dt-param=lr=0.005..0.1:log", "--dt-param=optimizer={sgd,adam}",  # what it is asked for
            f"--dt-objective=max:{METRIC}", f"--dt-parallel={AT_ONCE}"]
 
+
+class Lock:
+    """One that is gone with the process, however that ends; Optuna's own would keep out the next for ever."""
+
+    def __init__(self, path):
+        self.file = open(path, "a")
+
+    def acquire(self):
+        fcntl.flock(self.file, fcntl.LOCK_EX)
+        return True
+
+    def release(self):
+        fcntl.flock(self.file, fcntl.LOCK_UN)
+
+
 total, script = int(sys.argv[1]), sys.argv[2:]
-storage = optuna.storages.JournalStorage(optuna.storages.JournalFileStorage("optuna.journal"))
+journal = optuna.storages.JournalFileStorage("optuna.journal", lock_obj=Lock("optuna.lock"))
+storage = optuna.storages.JournalStorage(journal)
 study = optuna.create_study(study_name="serve", storage=storage, load_if_exists=True,
                             direction="maximize", pruner=optuna.pruners.MedianPruner())
 
@@ -35,8 +53,9 @@ running = {}  # Optuna's trials by their number, which is also the id of the req
 
 
 def send(**request):
-    serve.stdin.write(json.dumps(request) + "\n")
-    serve.stdin.flush()
+    with contextlib.suppress(BrokenPipeError):  # it may have ended; then its answers say why
+        serve.stdin.write(json.dumps(request) + "\n")
+        serve.stdin.flush()
 
 
 def run(trial):

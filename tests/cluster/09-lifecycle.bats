@@ -266,6 +266,12 @@ kill_tuner() {
     grep -q '^ *1 run 1 ended (no tuner), no fault of the configuration: it is repeated' "$output"
 }
 
+# time_is_up JOB: it has reached its time limit, as Slurm sees within 30 s. "Now" is refused when it comes to slurmctld a
+# second later.
+time_is_up() {
+    soon 60 scontrol update job "$1" EndTime=now
+}
+
 @test "requeue of the tuning job; time limits; a script that takes its time to end" {
     requeue() {
         start . held
@@ -279,10 +285,10 @@ kill_tuner() {
         whole
         grep -q "^resumed with 1 trials, 0 of them finished" "slurm-$job.out"
     }
-    time_limit() { # Slurm looks at limits every 30 s
+    time_limit() {
         start . held
         soon 60 test -e begun
-        scontrol update job "$job" EndTime=now
+        time_is_up "$job"
         soon 150 job_ended "$job"
         soon 150 no_trials
         sound
@@ -309,7 +315,7 @@ kill_tuner() {
     trial_limit() {
         start . "0.2 held"
         soon 90 lines begun 2
-        scontrol update job "$(trial_job 2)" EndTime=now
+        time_is_up "$(trial_job 2)"
         soon 150 event ended 2
         [ "$(ended 2 cause)" = "time limit" ]
         cancelled
