@@ -18,7 +18,7 @@ UNIT_TESTS = \
 	tests/unit/test_topology tests/unit/test_cluster tests/unit/test_slurm tests/unit/test_slurm_submit tests/unit/test_pace \
 	tests/unit/test_run
 LDADD = $(LIBDT_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_launch_LDFLAGS = -Wl,--wrap=sigtimedwait
+tests_unit_test_launch_LDFLAGS = -Wl,--wrap=sigtimedwait,--wrap=dt_now
 tests_unit_test_metrics_LDFLAGS = -Wl,--wrap=dt_open_regular
 tests_unit_test_util_LDFLAGS = -Wl,--wrap=waitpid,--wrap=clock_gettime
 tests_unit_test_slurm_LDFLAGS = -Wl,--wrap=dt_monotonic,--wrap=dt_shed_done,--wrap=dt_shed_nodes
