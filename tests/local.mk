@@ -18,11 +18,11 @@ UNIT_TESTS = \
 	tests/unit/test_topology tests/unit/test_cluster tests/unit/test_slurm tests/unit/test_slurm_submit tests/unit/test_pace \
 	tests/unit/test_run
 LDADD = $(LIBDT_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_launch_LDFLAGS = -Wl,--wrap=sigtimedwait
+tests_unit_test_launch_LDFLAGS = -Wl,--wrap=sigtimedwait,--wrap=dt_now
 tests_unit_test_metrics_LDFLAGS = -Wl,--wrap=dt_open_regular
 tests_unit_test_util_LDFLAGS = -Wl,--wrap=waitpid,--wrap=clock_gettime
 tests_unit_test_slurm_LDFLAGS = -Wl,--wrap=dt_monotonic,--wrap=dt_shed_done,--wrap=dt_shed_nodes
-tests_unit_test_steps_LDFLAGS = -Wl,--wrap=dt_now,--wrap=dt_slurm_steps_load
+tests_unit_test_steps_LDFLAGS = -Wl,--wrap=dt_now,--wrap=dt_slurm_steps_load,--wrap=dt_slurm_fate
 tests_unit_test_job_submit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/plugin
 tests_unit_test_monitor_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_NVML='"$(abs_top_builddir)/tests/unit/.libs/fake_nvml.so"'
 

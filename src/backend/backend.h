@@ -82,12 +82,13 @@ int dt_site_read(struct dt_site *s, struct dt_error *e);
 void dt_site_free(struct dt_site *s);
 /* The folder that a job was submitted from; NULL where slurmctld does not know it. Caller frees. */
 char *dt_slurm_work_dir(uint32_t job);
-/* Whether Slurm has announced that it will end the job for another. False where slurmctld does not
- * answer. */
-bool dt_slurm_preempted(uint32_t job);
-/* Whether a job that ran does so no longer: Slurm knows before it tells any of its processes. False
- * where slurmctld does not answer. */
-bool dt_slurm_is_ending(uint32_t job);
+enum dt_job_fate {
+    DT_JOB_STAYS,     /* or slurmctld does not answer */
+    DT_JOB_PREEMPTED, /* Slurm has announced that it will end it for another */
+    DT_JOB_ENDS,      /* Slurm knows before it tells any of its processes */
+};
+/* Of a job that ran: one request. */
+enum dt_job_fate dt_slurm_fate(uint32_t job);
 /* Whether a job has no comment, or one of ours: the user's, or the site's, is left alone. False
  * where slurmctld does not answer. */
 bool dt_slurm_comment_is_free(uint32_t job);

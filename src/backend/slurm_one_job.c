@@ -26,22 +26,16 @@ char *dt_slurm_work_dir(uint32_t job)
     return copy;
 }
 
-bool dt_slurm_preempted(uint32_t job)
+enum dt_job_fate dt_slurm_fate(uint32_t job)
 {
     job_info_msg_t *msg = load(job);
-    bool preempted = msg && msg->job_array[0].preempt_time;
-    if (msg)
-        slurm_free_job_info_msg(msg);
-    return preempted;
-}
-
-bool dt_slurm_is_ending(uint32_t job)
-{
-    job_info_msg_t *msg = load(job);
-    uint32_t state = msg ? msg->job_array[0].job_state & JOB_STATE_BASE : JOB_RUNNING;
-    if (msg)
-        slurm_free_job_info_msg(msg);
-    return state != JOB_RUNNING && state != JOB_SUSPENDED;
+    if (!msg)
+        return DT_JOB_STAYS;
+    uint32_t state = msg->job_array[0].job_state & JOB_STATE_BASE;
+    bool runs = state == JOB_RUNNING || state == JOB_SUSPENDED;
+    bool preempted = msg->job_array[0].preempt_time;
+    slurm_free_job_info_msg(msg);
+    return !runs ? DT_JOB_ENDS : preempted ? DT_JOB_PREEMPTED : DT_JOB_STAYS;
 }
 
 bool dt_slurm_comment_is_free(uint32_t job)

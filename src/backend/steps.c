@@ -360,11 +360,14 @@ static enum dt_cause cause_of(const struct steps *b, const struct dt_study *s,
     bool told = rec->told || rec->tasks_told;
     if (rec->orphan)
         return DT_CAUSE_NO_TUNER;
-    if ((failed || told) && !r->asked && dt_slurm_is_ending(b->a.job))
-        return DT_CAUSE_INTERRUPTED; /* with the tuner, which is told last */
-    if (rec->told || (failed && r->asked))
+    if (r->asked && (failed || rec->told))
         return DT_CAUSE_CANCELLED;
-    if ((failed || rec->tasks_told) && dt_slurm_preempted(b->a.job))
+    enum dt_job_fate fate = failed || told ? dt_slurm_fate(b->a.job) : DT_JOB_STAYS;
+    if (fate == DT_JOB_ENDS && !r->asked)
+        return DT_CAUSE_INTERRUPTED; /* with the tuner, which is told last */
+    if (rec->told)
+        return DT_CAUSE_CANCELLED;
+    if (fate == DT_JOB_PREEMPTED)
         return DT_CAUSE_PREEMPTED; /* the tuner is told at the end of the partition's GraceTime */
     if (failed && dt_records_out_of_memory(dir))
         return DT_CAUSE_OUT_OF_MEMORY;

@@ -217,7 +217,9 @@ static bool read_source(struct patterns *p, struct source *src, int64_t end, dou
     while (src->offset < st.st_size && !(late && !last)) {
         if (late)
             skip_to(p, src, st.st_size - RECENT);
-        n = pread(fd, chunk, sizeof(chunk), src->offset);
+        int64_t left = st.st_size - src->offset;
+        n = pread(fd, chunk, left < (int64_t)sizeof(chunk) ? (size_t)left : sizeof(chunk),
+                  src->offset);
         if (n <= 0)
             break;
         take_text(p, src, chunk, (size_t)n);

@@ -257,13 +257,13 @@ static void tell_told(const struct task *t)
     free(dir);
 }
 
-/* Told since another task has failed, as far as can be known: Slurm would wait for KillWait. */
-static void hasten(struct task *t)
+/* Whether another task has failed, for which Slurm ends this one. */
+static bool another_failed(const struct task *t)
 {
     struct json_object *failure = t->keep_going ? NULL : dt_first_failure(t->dir, t->launch);
-    if (failure && t->kill_at == 0)
-        t->kill_at = dt_monotonic() + GRACE;
+    bool failed = failure;
     json_object_put(failure);
+    return failed;
 }
 
 static void take_signals(struct task *t, int fd)
@@ -287,8 +287,10 @@ static void take_signals(struct task *t, int fd)
             t->late |= t->done && !t->told;
             t->told = true;
             t->by_slurm |= (pid_t)si.ssi_pid == getppid();
-            if (t->by_slurm && !t->done)
-                hasten(t);
+            /* told since another task has failed, as far as can be known: Slurm would wait for
+             * KillWait */
+            if (t->by_slurm && !t->done && t->kill_at == 0 && another_failed(t))
+                t->kill_at = dt_monotonic() + GRACE;
         }
         if (!t->done)
             kill(t->child, sig);
@@ -346,9 +348,7 @@ static void hear_late(struct task *t, int fd)
  * of it: a peer that lost contact, say, and was faster to tell. */
 static bool failed_itself(const struct task *t, bool terminated)
 {
-    struct json_object *other = t->late && !terminated ? dt_first_failure(t->dir, t->launch) : NULL;
-    json_object_put(other);
-    return !t->told || other;
+    return !t->told || (t->late && !terminated && another_failed(t));
 }
 
 static void record_failure(struct task *t)

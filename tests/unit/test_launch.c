@@ -916,9 +916,19 @@ static void test_first_failure(void **state)
     free(c);
 }
 
-/* ---- the batch script's wrapper ---- */
+/* ---- tasks and the batch script's wrapper ---- */
 
-static bool told_late; /* who waits for its end alone, gets it */
+static bool told_late;  /* who waits for its end alone, gets it */
+static bool told_after; /* who notes the end of its program, is told just then */
+
+double __real_dt_now(void);
+double __wrap_dt_now(void);
+double __wrap_dt_now(void)
+{
+    if (told_after)
+        raise(SIGTERM);
+    return __real_dt_now();
+}
 
 int __real_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout);
 int __wrap_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
@@ -955,6 +965,48 @@ static bool is_told(const char *script)
     free(path);
     free(json);
     return told;
+}
+
+/* Runs a task that ends with 3 and is told to end right after, where another has failed; whether it
+ * is on record as failed. */
+static bool fails(const char *keep_going)
+{
+    static const char other[] = "{\"launch\":1,\"time\":1.0,\"rank\":0,\"exit_code\":7}";
+    char dir[] = "/tmp/test_launch.XXXXXX";
+    struct dt_proc_result r;
+    assert_non_null(mkdtemp(dir));
+    char *first = dt_xasprintf("%s/tasks/worker-0.json", dir),
+         *own = dt_xasprintf("%s/tasks/worker-1.json", dir), *tasks = dt_xasprintf("%s/tasks", dir);
+    char *launch = dt_xasprintf("{\"number\":1,\"dir\":\"%s\",%s\"roles\":[{\"name\":\"worker\","
+                                "\"hosts\":[\"h1:1\",\"h1:2\"]}]}",
+                                dir, keep_going);
+    assert_int_equal(mkdir(tasks, 0700), 0);
+    assert_int_equal(dt_write_file(first, other, strlen(other), 0600, NULL), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        setenv("SLURM_PROCID", "1", 1);
+        told_after = true;
+        _exit(dt_task_main(5, (char *[]){"worker", launch, "sh", "-c", "exit 3", NULL}));
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(WEXITSTATUS(status), 3);
+    bool failed = access(own, F_OK) == 0;
+    assert_int_equal(dt_proc_run((char *[]){"rm", "-rf", dir, NULL}, NULL, 0, &r, NULL), 0);
+    dt_proc_result_free(&r);
+    free(first);
+    free(own);
+    free(tasks);
+    free(launch);
+    return failed;
+}
+
+/* It was first where Slurm tells it for the other's sake, and obeyed where it tells all. */
+static void test_task_told_late(void **state)
+{
+    (void)state;
+    assert_true(fails(""));
+    assert_false(fails("\"keep_going\":true,"));
 }
 
 static void test_script_told_first(void **state)
@@ -994,6 +1046,7 @@ int main(void)
         cmocka_unit_test(test_ports),
         cmocka_unit_test(test_taken_port_is_passed_over),
         cmocka_unit_test(test_first_failure),
+        cmocka_unit_test(test_task_told_late),
         cmocka_unit_test(test_script_told_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -353,6 +353,12 @@ static void print_more(void)
     puts_("output.log", "the best was a=3\n");
 }
 
+static void print_and_then_more(void)
+{
+    puts_("output.log", "so far a=1.5\n");
+    before_output = print_more;
+}
+
 static void the_job_has_the_last_word(void **state)
 {
     (void)state;
@@ -363,6 +369,26 @@ static void the_job_has_the_last_word(void **state)
     begin(A);
     before_output = NULL;
     end("{\"a\":1}{\"a\":2}{\"a\":3}", "[]");
+}
+
+/* Also where there was something to be read of it when the look began. */
+static void the_job_has_the_last_word_each_time(void **state)
+{
+    (void)state;
+    puts_("launch-1.json", "{\"number\": 1, \"logs\": {\"worker\": [0]}}");
+    puts_("worker-0.log", "a=1\n");
+    puts_("output.log", "");
+    before_output = print_and_then_more;
+    begin(A);
+    before_output = NULL;
+    char *values = found();
+    for (int i = 0; i < 6000 && !strstr(values, "{\"a\":3}"); i++) {
+        usleep(10000);
+        free(values);
+        values = found();
+    }
+    free(values);
+    end("{\"a\":1}{\"a\":1.5}{\"a\":2}{\"a\":3}", "[]");
 }
 
 /* On a machine that has no time for it, as it has a low priority. */
@@ -919,6 +945,7 @@ int main(void)
         IN_FOLDER(the_first_form_of_a_number_counts),
         IN_FOLDER(output_of_tasks_that_goes_its_own_ways_is_searched_in_their_logs),
         IN_FOLDER(the_job_has_the_last_word),
+        IN_FOLDER(the_job_has_the_last_word_each_time),
         IN_FOLDER(what_was_printed_last_is_found_however_late),
         IN_FOLDER(long_lines_of_output_are_passed_over),
         IN_FOLDER(a_flood_of_output_is_thinned_but_for_target_and_end),

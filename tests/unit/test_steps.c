@@ -498,6 +498,56 @@ static void nobody_else_is_ended_for_a_run_that_is_gone(void **state)
     assert_true(waitpid(other, &status, 0) == other && WTERMSIG(status) == SIGTERM);
 }
 
+static enum dt_job_fate fate; /* what Slurm says of the tuning job, */
+static int asked;             /* and how often it was asked */
+
+enum dt_job_fate __wrap_dt_slurm_fate(uint32_t job);
+enum dt_job_fate __wrap_dt_slurm_fate(uint32_t job)
+{
+    asked += job == 7;
+    return fate;
+}
+
+static void what_ends_with_the_tuning_job_is_interrupted(void **state)
+{
+    static const struct {
+        bool told, tasks_told;
+        int exit_code;
+        bool asked; /* by the tuner, to end */
+        enum dt_job_fate fate;
+        enum dt_cause cause;
+        int questions;
+    } cases[] = {
+        {false, false, 0, false, DT_JOB_ENDS, DT_CAUSE_OK, 0},
+        {false, false, 3, false, DT_JOB_STAYS, DT_CAUSE_EXIT, 1},
+        {false, false, 3, false, DT_JOB_PREEMPTED, DT_CAUSE_PREEMPTED, 1},
+        {false, false, 3, false, DT_JOB_ENDS, DT_CAUSE_INTERRUPTED, 1},
+        {true, false, 0, false, DT_JOB_STAYS, DT_CAUSE_CANCELLED, 1},
+        {true, false, 0, false, DT_JOB_PREEMPTED, DT_CAUSE_CANCELLED, 1},
+        {true, false, 0, false, DT_JOB_ENDS, DT_CAUSE_INTERRUPTED, 1},
+        {false, true, 0, false, DT_JOB_STAYS, DT_CAUSE_CANCELLED, 1},
+        {false, true, 0, false, DT_JOB_PREEMPTED, DT_CAUSE_PREEMPTED, 1},
+        {true, true, 143, true, DT_JOB_ENDS, DT_CAUSE_CANCELLED, 0},
+        {false, true, 0, true, DT_JOB_ENDS, DT_CAUSE_CANCELLED, 1},
+    };
+    const struct dt_submission none = {0};
+    const struct steps b = {.c = {.submission = &none}, .a = {.job = 7}};
+    const struct dt_study s = {0};
+    const struct dt_trial t = {0};
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dt_records rec = {.ended = true, .launch = 1};
+        struct run r = {.asked = cases[i].asked};
+        rec.told = cases[i].told;
+        rec.tasks_told = cases[i].tasks_told;
+        rec.exit_code = cases[i].exit_code;
+        fate = cases[i].fate;
+        asked = 0;
+        assert_int_equal(cause_of(&b, &s, &t, &r, &rec, "/nowhere"), cases[i].cause);
+        assert_int_equal(asked, cases[i].questions);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -511,6 +561,7 @@ int main(void)
         cmocka_unit_test(steps_get_whole_cores),
         cmocka_unit_test(what_is_asked_for_is_about_what_comes),
         cmocka_unit_test(a_trials_script_says_where_it_is),
+        cmocka_unit_test(what_ends_with_the_tuning_job_is_interrupted),
         cmocka_unit_test(a_trial_sees_its_share_and_not_the_job),
         cmocka_unit_test(what_a_record_does_not_say_is_no_time),
         cmocka_unit_test(a_wait_is_as_long_however_the_clock_is_set),
