@@ -260,8 +260,11 @@ slurmd_of() {
     soon 90 lines begun 2
     node=$(node_of "$(trial_job 2)")
     kill -KILL "$(slurmd_of "$node")"
+    first=$(trial_job 2)
     scontrol update NodeName="$node" State=DOWN Reason=test # rather than after SlurmdTimeout
     soon 60 event ended 2
+    daemon "slurmd-$node" slurmd -D -N "$node" -f "$SLURM_CONF" # which ends what is left there
+    soon 60 dead "$first"
     touch released
     twice "node failure"
 }

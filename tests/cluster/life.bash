@@ -196,6 +196,16 @@ requeued() {
     soon 120 again "$1"
 }
 
+# daemon NAME COMMAND...: starts it as one of the cluster's.
+daemon() {
+    (
+        cd "$DT_CLUSTER_DIR/log"
+        exec setsid "${@:2}"
+    ) </dev/null >>"$DT_CLUSTER_DIR/log/$1.out" 2>&1 3>&- &
+    echo "$1 $! $(sed -E 's/.*\) //' "/proc/$!/stat" | cut -d' ' -f20)" >>"$DT_CLUSTER_DIR/run/pids"
+    disown
+}
+
 # restart_slurmctld SECONDS [COMMAND...]: kills it, runs the command, and starts it again after so long.
 restart_slurmctld() {
     local pid
@@ -203,11 +213,6 @@ restart_slurmctld() {
     kill -KILL "$pid"
     "${@:2}"
     sleep "$1"
-    (
-        cd "$DT_CLUSTER_DIR/log"
-        exec setsid slurmctld -D -f "$SLURM_CONF"
-    ) </dev/null >>"$DT_CLUSTER_DIR/log/slurmctld.out" 2>&1 3>&- &
-    echo "slurmctld $! $(sed -E 's/.*\) //' "/proc/$!/stat" | cut -d' ' -f20)" >>"$DT_CLUSTER_DIR/run/pids"
-    disown
+    daemon slurmctld slurmctld -D -f "$SLURM_CONF"
     soon 60 scontrol ping
 }
