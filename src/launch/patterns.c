@@ -315,6 +315,8 @@ static bool look(struct patterns *p, bool last)
         if (!all)
             p->turn = (at + p->n_sources - 1) % p->n_sources;
     }
+    if (all)
+        p->turn = 0;
     add_held(p);
     write_out(p);
     return all;

@@ -195,8 +195,8 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-    static const char *const names[] = {"metrics.jsonl", "output.log", "launch-1.json",
-                                        "launch-2.json", "worker-0.log"};
+    static const char *const names[] = {"metrics.jsonl", "output.log",   "launch-1.json",
+                                        "launch-2.json", "worker-0.log", "worker-1.log"};
     (void)state;
     for (size_t i = 0; i < COUNT(names); i++) {
         char *path = dt_xasprintf("%s/%s", folder, names[i]);
@@ -334,8 +334,10 @@ static void output_of_tasks_that_goes_its_own_ways_is_searched_in_their_logs(voi
     end("{\"a\":2}{\"a\":3}{\"a\":4}", "[]");
 }
 
-/* What happens just before the job's own output is read, in the process that looks for patterns. */
+/* What happens just before the job's own output is read, in the process that looks for patterns;
+ * and whether the second worker's log takes longer than one look. */
 static void (*before_output)(void);
+static bool slow_log;
 
 int __real_dt_open_regular(const char *path);
 int __wrap_dt_open_regular(const char *path)
@@ -344,6 +346,10 @@ int __wrap_dt_open_regular(const char *path)
     before_output = act ? NULL : before_output;
     if (act)
         act();
+    if (slow_log && strstr(path, "/worker-1.log")) {
+        slow_log = false;
+        usleep(300000);
+    }
     return __real_dt_open_regular(path);
 }
 
@@ -371,6 +377,17 @@ static void the_job_has_the_last_word(void **state)
     end("{\"a\":1}{\"a\":2}{\"a\":3}", "[]");
 }
 
+static void wait_until_found(const char *value)
+{
+    char *values = found();
+    for (int i = 0; i < 6000 && !strstr(values, value); i++) {
+        usleep(10000);
+        free(values);
+        values = found();
+    }
+    free(values);
+}
+
 /* Also where there was something to be read of it when the look began. */
 static void the_job_has_the_last_word_each_time(void **state)
 {
@@ -381,14 +398,25 @@ static void the_job_has_the_last_word_each_time(void **state)
     before_output = print_and_then_more;
     begin(A);
     before_output = NULL;
-    char *values = found();
-    for (int i = 0; i < 6000 && !strstr(values, "{\"a\":3}"); i++) {
-        usleep(10000);
-        free(values);
-        values = found();
-    }
-    free(values);
+    wait_until_found("{\"a\":3}");
     end("{\"a\":1}{\"a\":1.5}{\"a\":2}{\"a\":3}", "[]");
+}
+
+static void the_job_has_the_last_word_after_a_flood(void **state)
+{
+    (void)state;
+    puts_("launch-1.json", "{\"number\": 1, \"logs\": {\"worker\": [0, 0]}}");
+    puts_("worker-0.log", "");
+    put_flood("worker-1.log", "nothing\n", 20000);
+    puts_("worker-1.log", "a=1\n");
+    slow_log = true;
+    begin(A);
+    slow_log = false;
+    wait_until_found("{\"a\":1}");
+    puts_("worker-0.log", "a=2\n");
+    puts_("output.log", "the best was a=3\n");
+    wait_until_found("{\"a\":3}");
+    end("{\"a\":1}{\"a\":2}{\"a\":3}", "[]");
 }
 
 /* On a machine that has no time for it, as it has a low priority. */
@@ -946,6 +974,7 @@ int main(void)
         IN_FOLDER(output_of_tasks_that_goes_its_own_ways_is_searched_in_their_logs),
         IN_FOLDER(the_job_has_the_last_word),
         IN_FOLDER(the_job_has_the_last_word_each_time),
+        IN_FOLDER(the_job_has_the_last_word_after_a_flood),
         IN_FOLDER(what_was_printed_last_is_found_however_late),
         IN_FOLDER(long_lines_of_output_are_passed_over),
         IN_FOLDER(a_flood_of_output_is_thinned_but_for_target_and_end),
