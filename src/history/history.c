@@ -13,8 +13,8 @@
 
 #define SUFFIX ".jsonl"
 /* How long to wait for others that append: a study that has ended must not hang for its history's
- * sake. */
-#define LOCK_SECONDS 60.0
+ * sake, and one that Slurm ends has 30 s for everything (KillWait). */
+#define LOCK_SECONDS 20.0
 
 /* ---- where ---- */
 

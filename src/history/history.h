@@ -47,7 +47,7 @@ void dt_workload_to_json(const struct dt_workload *w, const struct dt_spec *spec
 char *dt_history_dir(void);
 
 /* Appends a record to the file of its "signature" (as the schema in dt-tune(1) has it). Safe with
- * others that append at the same time; a record is there whole or not at all. Waits at most 60
+ * others that append at the same time; a record is there whole or not at all. Waits at most 20
  * seconds for the others. */
 int dt_history_append(const char *dir, struct json_object *record, struct dt_error *e);
 
