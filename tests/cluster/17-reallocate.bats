@@ -324,8 +324,7 @@ node_cpus() {
 }
 
 @test "where there may be no more servers, a node that has more CPUs for one" {
-    idle() { [ "$(sinfo -h -o %t | sort -u)" = idle ]; }
-    wait_for 60 idle # or the small nodes may still be the last test's
+    wait_for 60 no_jobs # or the small nodes may still be the last test's
     ps='[1]' budget='"ps_cpus": [1, 4]' layout=het program saves
     wait_for 120 has 'run 1 wrote its checkpoint .* goes on with ps=1 workers=2 ps_cpus=4'
     goes_on

@@ -55,6 +55,16 @@ cluster_down() {
     fi
 }
 
+# What Slurm says where something never came: a node of a cluster may be the reason.
+circumstances() {
+    [ -n "${DT_CLUSTER_DIR-}" ] || return 0
+    timeout 20 sinfo -N -o '%N %t %E'
+    timeout 20 squeue -a
+    timeout 20 squeue -s
+    grep -hEi 'not respond|timed out|deadlock|fatal|drain|kill task' "$DT_CLUSTER_DIR"/log/*.log | tail -n 30
+    return 0
+} >&2
+
 # wait_for SECONDS COMMAND...: runs COMMAND again and again until it succeeds; fails, and says what
 # it waited for, if it does not within SECONDS.
 wait_for() {
@@ -63,6 +73,7 @@ wait_for() {
     until "$@"; do
         if [ $SECONDS -gt $end ]; then
             echo "not within $limit s: $*" >&2
+            circumstances
             return 1
         fi
         sleep 0.1
@@ -126,7 +137,7 @@ at_once() {
     done
     for f; do
         wait "${pids[0]}" || {
-            echo "$f failed:" && tail -40 "$f.log"
+            echo "$f failed:" && tail -n 90 "$f.log"
             failed=1
         }
         pids=("${pids[@]:1}")

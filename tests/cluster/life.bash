@@ -52,6 +52,7 @@ soon() {
     until "$@" 2>/dev/null; do
         if [ $SECONDS -gt $end ]; then
             echo "$PWD: never came: $*" >&2
+            circumstances
             return 1
         fi
         sleep 0.03
